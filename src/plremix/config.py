@@ -1,0 +1,321 @@
+"""What a run is: frozen dataclasses, one a method, validated once, here. `recipes.py` decides the values.
+
+Every field is a flag of the command line (`batch_size` is `--batch-size`), with its docstring as the help.
+The default beside a field is the paper's CIFAR-10 setting unless its comment says otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
+
+import tyro
+
+from plremix.errors import InputError
+
+SCHEMA_VERSION = 1
+
+
+def _comma_separated(convert: type) -> tyro.constructors.PrimitiveConstructorSpec[tuple[Any, ...]]:
+    """Lists are written with commas: `--kappa 3,2,1`."""
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{convert.__name__.upper()},...",
+        instance_from_str=lambda words: tuple(convert(part) for part in words[0].split(",") if part),
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda value: [",".join(map(str, value))],
+    )
+
+
+Integers = Annotated[tuple[int, ...], _comma_separated(int)]
+ViewName = Literal["plain", "crop", "crop-flip", "distort", "distort-flip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What every run has, whatever its method."""
+
+    # Fields that are counted in epochs: they follow when --epochs changes a recipe's length.
+    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs",)
+
+    recipe: tyro.conf.Suppress[str] = "own"
+    """The recipe that this run started from."""
+    method: str = "plremix"
+    """cross-entropy or plremix."""
+    seed: int = 0
+    """Every draw of the run, the noise included, follows from it."""
+
+    # --- data
+    data: str = "digits"
+    """digits, or the path of an .npz file with x_train and y_train (and x_test, y_test, y_true, classes)."""
+    label_key: str = "y_train"
+    """The array of an .npz file that holds the labels to train on."""
+    truth_key: str = "y_true"
+    """The array of an .npz file that holds the true labels, where they are known."""
+    noise: Literal["none", "symmetric", "asymmetric"] = "none"
+    """Label noise to add; the noisy labels are written to noise.json."""
+    noise_ratio: float = 0.0
+    """Share of the samples that goes through the noise (symmetric: the true class may be drawn again)."""
+    noise_map: str = ""
+    """Asymmetric noise: class numbers as from:to,from:to (3:5,5:3); empty: every class to the next one."""
+    noise_file: Path | None = None
+    """A JSON list of labels in data order, instead of noise that is drawn."""
+
+    # --- network and views
+    network: Literal["preact-resnet18", "preact-resnet-small"] = "preact-resnet18"  # paper, sec. 4.1
+    """The backbone."""
+    width: int | None = None
+    """Channels of the first stage; None: the network's own."""
+    blocks: Integers = ()
+    """Blocks of each stage, as 2,2,2,2; empty: the network's own."""
+    weak_view: ViewName = "crop-flip"  # published code
+    """The view that labels are guessed from."""
+    strong_view: ViewName = "distort-flip"  # ours, until AutoAugment is here (METHOD, section 5)
+    """The view that is learned from."""
+
+    # --- optimisation
+    epochs: int = 400  # METHOD, section 5
+    """Length of the run; a recipe's schedules scale with it unless they are given themselves."""
+    batch_size: int = 64  # METHOD, section 5
+    """b: a step of PLReMix takes b clean and b noisy samples; warm-up takes 2b."""
+    lr: float = 0.02  # METHOD, section 5
+    """Learning rate of SGD."""
+    lr_epochs: Integers = (200,)  # METHOD, section 5
+    """Epochs at which the learning rate is divided by ten."""
+    momentum: float = 0.9  # METHOD, section 5
+    """Momentum of SGD."""
+    weight_decay: float = 5e-4  # METHOD, section 5
+    """Weight decay of SGD."""
+
+    # --- where it runs
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto takes a GPU where there is one."""
+    devices: int = 1
+    """Processes (on a GPU machine: GPUs) on each machine."""
+    nodes: int = 1
+    """Machines; above 1, start the command on each of them with torchrun or a cluster manager."""
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    """Numeric precision; the mixed ones need a GPU."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.noise_ratio <= 1, "--noise-ratio", self.noise_ratio, "a share from 0 to 1")
+        _require(self.epochs >= 1, "--epochs", self.epochs, "at least 1")
+        _require(self.batch_size >= 2, "--batch-size", self.batch_size, "at least 2")
+        _require(_positive(self.lr), "--lr", self.lr, "above 0")
+        _require(0 <= self.momentum < 1, "--momentum", self.momentum, "from 0 to below 1")
+        _require(self.weight_decay >= 0, "--weight-decay", self.weight_decay, "0 or more")
+        _require(self.width is None or self.width >= 1, "--width", self.width, "at least 1")
+        _require(all(count >= 1 for count in self.blocks), "--blocks", self.blocks, "at least 1 in each stage")
+        _require(_rising(self.lr_epochs), "--lr-epochs", self.lr_epochs, "rising epochs from 0 up")
+        _require(self.devices >= 1, "--devices", self.devices, "at least 1")
+        _require(self.nodes >= 1, "--nodes", self.nodes, "at least 1")
+        _require(self.seed >= 0, "--seed", self.seed, "0 or more")
+        _require(
+            self.batch_size >= self.devices * self.nodes,
+            "--batch-size",
+            self.batch_size,
+            f"at least one sample for each of the {self.devices * self.nodes} processes",
+        )
+        self.class_map()
+        for field, hint in _hints(type(self)).items():
+            if choices := _choices(hint):
+                value = getattr(self, field)
+                _require(value in choices, _flag(field), value, f"one of {', '.join(choices)}")
+
+    def class_map(self) -> dict[int, int]:
+        """The noise map as numbers; empty stands for the next class."""
+        try:
+            pairs = [part.split(":") for part in self.noise_map.split(",") if part]
+            return {int(source): int(target) for source, target in pairs}
+        except ValueError:
+            raise InputError(f"--noise-map must look like 3:5,5:3, got {self.noise_map!r}") from None
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate of an epoch: divided by ten at each of `lr_epochs`."""
+        return self.lr * 0.1 ** sum(epoch >= milestone for milestone in self.lr_epochs)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values; `from_dict` takes them back."""
+        values = dataclasses.asdict(self)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossEntropyConfig(Config):
+    """Plain cross-entropy on the given labels: what everything is compared with."""
+
+    method: Literal["cross-entropy"] = "cross-entropy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoDivideConfig(Config):
+    """Two networks that split the data for each other: PLReMix and its relatives, by their parts."""
+
+    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs", "warmup_epochs", "kappa_epochs", "ramp_epochs")
+
+    method: Literal["plremix"] = "plremix"
+
+    # --- parts
+    split: Literal["mixture1d", "mixture2d"] = "mixture2d"  # paper, sec. 3.2
+    """Who is clean: a mixture over the classifier's loss alone, or jointly with the prototypes' loss."""
+    contrast: Literal["none", "simclr", "scl", "plr"] = "plr"  # paper, sec. 3.3
+    """The contrastive part: none, every other sample negative, same pseudo label positive, or pseudo-label relaxed."""
+    flat: bool = True  # METHOD, section 5
+    """FlatNCE form (FlatPLR) instead of InfoNCE."""
+
+    # --- contrast
+    kappa: Integers = (3, 2, 1)  # paper, sec. 4.1
+    """Likely classes of a sample in PLR, falling at --kappa-epochs; one value: fixed; 0: the given label alone."""
+    kappa_epochs: Integers = (40, 70)  # paper, sec. 4.1
+    """Epochs at which kappa takes its next value."""
+    given_label_epochs: int | None = None  # METHOD, section 2: always, as in the code behind the paper's tables
+    """Until which epoch PLR counts the given label as likely; None: always."""
+    temperature: float = 1.0  # METHOD, section 2
+    """tau of the contrastive loss after warm-up."""
+    warmup_temperature: float = 0.1  # METHOD, section 2
+    """tau of the contrastive loss in warm-up."""
+    contrast_weight: float = 1.0  # METHOD, section 1
+    """Weight of the contrastive loss."""
+    embedding_size: int = 128  # METHOD, section 1
+    """Size of the projector's output."""
+
+    # --- semi-supervised part
+    warmup_epochs: int = 10  # METHOD, section 5
+    """Epochs on all samples before the first split."""
+    warmup_entropy: bool = False  # METHOD, section 1: on for asymmetric noise
+    """Add the negative entropy of the predictions in warm-up."""
+    lambda_u: float = 25.0  # METHOD, section 5
+    """Weight of the noisy side, reached over --ramp-epochs."""
+    ramp_epochs: int = 16  # METHOD, section 1
+    """Epochs over which the weight of the noisy side grows."""
+    sharpen: float = 0.5  # paper, sec. 3.4: T
+    """Temperature that guessed labels are sharpened with."""
+    beta: float = 4.0  # METHOD, section 5
+    """MixUp draws its share from Beta(beta, beta)."""
+    clean_threshold: float = 0.5  # METHOD, section 1
+    """A sample is clean if its probability is above this."""
+    epoch_length: Literal["clean", "data"] = "clean"  # published code; METHOD, section 7 on why small data wants "data"
+    """Steps of an epoch: the number of clean batches (as published), or N / b with either side drawn anew as needed."""
+
+    # --- prototypes
+    prototype_momentum: float = 0.99  # paper, sec. 3.2: eta, made for 400 epochs
+    """How slowly prototypes and confidence thresholds move."""
+    prototype_update: Literal["epoch", "sample"] = "epoch"  # METHOD, section 3: published code; paper: sample
+    """Move a prototype once an epoch by the mean of its confident samples, or once a sample."""
+    prototype_class: Literal["classifier", "pseudo-label"] = (
+        "classifier"  # METHOD, section 3: code; paper: pseudo-label
+    )
+    """Whose class a confident sample counts for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(len(self.kappa) >= 1, "--kappa", self.kappa, "one or more numbers, as 3,2,1")
+        _require(all(kappa >= 0 for kappa in self.kappa), "--kappa", self.kappa, "0 or more")
+        _require(_rising(self.kappa_epochs), "--kappa-epochs", self.kappa_epochs, "rising epochs from 0 up")
+        _require(
+            len(self.kappa) == 1 or len(self.kappa_epochs) == len(self.kappa) - 1,
+            "--kappa-epochs",
+            self.kappa_epochs,
+            f"{len(self.kappa) - 1} epochs, one for each change of --kappa",
+        )
+        _require(self.warmup_epochs >= 0, "--warmup-epochs", self.warmup_epochs, "0 or more")
+        _require(
+            self.warmup_epochs <= self.epochs,
+            "--warmup-epochs",
+            self.warmup_epochs,
+            f"at most the {self.epochs} epochs",
+        )
+        _require(self.ramp_epochs >= 1, "--ramp-epochs", self.ramp_epochs, "at least 1")
+        _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
+        for name in ("temperature", "warmup_temperature", "sharpen", "beta"):
+            _require(_positive(getattr(self, name)), _flag(name), getattr(self, name), "above 0")
+        for name in ("lambda_u", "contrast_weight"):
+            _require(0 <= getattr(self, name) < math.inf, _flag(name), getattr(self, name), "0 or more")
+        for name in ("clean_threshold", "prototype_momentum"):
+            _require(0 <= getattr(self, name) <= 1, _flag(name), getattr(self, name), "from 0 to 1")
+
+    def kappa_at(self, epoch: int) -> int:
+        """kappa of an epoch."""
+        if len(self.kappa) == 1:
+            return self.kappa[0]
+        return self.kappa[sum(epoch >= milestone for milestone in self.kappa_epochs)]
+
+
+CONFIGS: dict[str, type[Config]] = {"cross-entropy": CrossEntropyConfig, "plremix": CoDivideConfig}
+
+
+def config_class(method: str) -> type[Config]:
+    """The settings that a method has."""
+    if method not in CONFIGS:
+        raise InputError(f"there is no method {method!r}; choose one of {', '.join(CONFIGS)}")
+    return CONFIGS[method]
+
+
+def from_dict(values: dict[str, Any]) -> Config:
+    """The config behind `as_dict`; anything unknown or of another kind is an error."""
+    kind = config_class(str(values.get("method")))
+    known = {field.name for field in fields(kind)}
+    if unknown := sorted(set(values) - known):
+        raise InputError(f"unknown settings for the method {values['method']!r}: {', '.join(unknown)}")
+    hints = _hints(kind)
+    return kind(**{name: _from_json(name, value, hints[name]) for name, value in values.items()})
+
+
+def read_config(path: Path) -> Config:
+    """A run's `config.json`, as a config to run again."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"the config {path} cannot be read: {error.strerror or error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the config {path} is not JSON: {error}") from error
+    if not isinstance(values, dict) or values.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(f"{path} is not a config.json of a run (schema_version {SCHEMA_VERSION})")
+    return from_dict({name: value for name, value in values.items() if name not in ("schema_version", "versions")})
+
+
+def _hints(kind: type[Config]) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _choices(hint: Any) -> tuple[str, ...]:
+    return get_args(hint) if getattr(hint, "__origin__", None) is Literal else ()
+
+
+def _from_json(name: str, value: Any, hint: Any) -> Any:
+    kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
+    if value is None and type(None) in kinds:
+        return None
+    for kind in kinds:
+        if kind is Path and isinstance(value, str):
+            return Path(value)
+        if kind == tuple[int, ...] and isinstance(value, list) and all(type(item) is int for item in value):
+            return tuple(value)
+        if kind is float and type(value) in (int, float):
+            return float(value)
+        if (kind in (int, bool, str) and type(value) is kind) or _choices(kind):
+            return value
+    raise InputError(f"the setting {name!r} cannot be {value!r}")
+
+
+def _require(condition: bool, flag: str, value: object, expected: str) -> None:
+    if not condition:
+        shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+        raise InputError(f"{flag} must be {expected}, got {shown}")
+
+
+def _flag(field: str) -> str:
+    return "--" + field.replace("_", "-")
+
+
+def _positive(value: float) -> bool:
+    return 0 < value < math.inf
+
+
+def _rising(epochs: tuple[int, ...]) -> bool:
+    return all(epoch >= 0 for epoch in epochs) and list(epochs) == sorted(epochs)

@@ -1,0 +1,1 @@
+"""Images and labels in, batches of views out."""

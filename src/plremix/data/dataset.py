@@ -1,0 +1,93 @@
+"""What every source gives: images as one uint8 tensor, labels beside them, and the test set where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from plremix.errors import InputError
+
+SMALLEST_SIDE = 8  # pixels; three stages of a network leave 2x2 of it
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """A training set with given labels, the truth where it is known, and a test set where there is one."""
+
+    images: Tensor  # uint8 (N, c, H, W)
+    given_labels: Tensor  # int64 (N,)
+    true_labels: Tensor | None  # int64 (N,)
+    test_images: Tensor | None  # uint8 (M, c, H, W)
+    test_labels: Tensor | None  # int64 (M,)
+    classes: tuple[str, ...]
+    ids: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def channels(self) -> int:
+        return self.images.shape[1]
+
+    @property
+    def side(self) -> tuple[int, int]:
+        height, width = self.images.shape[-2:]
+        return height, width
+
+    def relabelled(self, given_labels: Tensor) -> LabelledImages:
+        return replace(self, given_labels=given_labels)
+
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and deviation (c,) of the training pixels on the [0, 1] scale, in one pass over counts of levels."""
+        levels = torch.arange(256, dtype=torch.float64) / 255
+        means, deviations = [], []
+        for channel in range(self.channels):
+            counts = torch.bincount(self.images[:, channel].flatten().int(), minlength=256).double()
+            mean = (counts * levels).sum() / counts.sum()
+            variance = (counts * (levels - mean).square()).sum() / counts.sum()
+            means.append(mean)
+            deviations.append(variance.sqrt())
+        # A set of blank images has no deviation; 1 / 255 keeps the division harmless.
+        return torch.stack(means).float(), torch.stack(deviations).clamp(min=1 / 255).float()
+
+
+def images_from_array(array: NDArray[np.generic], name: str) -> Tensor:
+    """uint8 (N, H, W) or (N, H, W, channels) with 1 or 3 channels, to (N, c, H, W)."""
+    if array.dtype != np.uint8:
+        raise InputError(f"{name} must hold uint8 pixels (0 to 255), got {array.dtype}")
+    if array.ndim == 3:
+        array = array[..., None]
+    if array.ndim != 4 or array.shape[-1] not in (1, 3):
+        raise InputError(
+            f"{name} must have the shape (N, height, width) or (N, height, width, 1 or 3), got {array.shape}"
+        )
+    if len(array) == 0:
+        raise InputError(f"{name} has no images")
+    if min(array.shape[1:3]) < SMALLEST_SIDE:
+        raise InputError(f"{name} must be at least {SMALLEST_SIDE}x{SMALLEST_SIDE} pixels, got {array.shape[1:3]}")
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(0, 3, 1, 2)))
+
+
+def labels_from_array(array: NDArray[np.generic], name: str, count: int) -> Tensor:
+    """Whole numbers from 0 up, one an image, to int64 (N,)."""
+    if array.ndim != 1 or len(array) != count:
+        raise InputError(f"{name} must have one label for each of the {count} images, got the shape {array.shape}")
+    if array.dtype.kind == "f":
+        whole = np.nan_to_num(array.astype(np.float64)).astype(np.int64)
+        array = whole if np.array_equal(whole, array) else array
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold whole numbers (class 0, 1, 2, ...), got {_describe(array)}")
+    labels = array.astype(np.int64)
+    if labels.min() < 0:
+        raise InputError(f"{name} must hold class numbers from 0 up, got {labels.min()}")
+    return torch.from_numpy(labels)
+
+
+def _describe(array: NDArray[np.generic]) -> str:
+    if array.dtype.kind == "f":
+        return "missing values (NaN)" if np.isnan(array).any() else "fractions"
+    return f"{array.dtype}"

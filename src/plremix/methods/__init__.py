@@ -1,0 +1,1 @@
+"""One file a method; each reads like its algorithm box."""

@@ -1,0 +1,65 @@
+"""What the loop may ask of a method. A method owns what happens inside an epoch, and its state; it opens no file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from plremix.networks import Network
+from plremix.selection import Verdict
+
+Metrics = dict[str, float | int | str]
+Arrays = dict[str, NDArray[np.generic]]
+
+
+class Method(Protocol):
+    """The verbs of a method."""
+
+    networks: list[Network]
+    on_step: Callable[[float], None]  # told the share of the epoch that is done
+
+    def train_epoch(self, epoch: int) -> Metrics:
+        """Train for one epoch; `phase` and the losses by name."""
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Class logits (n, C) for uint8 images (n, c, H, W)."""
+
+    def clean_probability(self) -> Tensor | None:
+        """How sure the last epoch's split was of each sample (N,); None where there is no split."""
+
+    def verdict(self) -> Verdict:
+        """What the networks, as they are now, think of every given label."""
+
+    def split_details(self) -> Arrays:
+        """The split that the networks would make now, for people to look at; empty where there is none."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next epoch depends on."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+
+
+def no_one_watches(share: float) -> None:
+    """Where nobody wants to know how far an epoch is."""
+
+
+class Averages:
+    """Means of what the steps of an epoch report. Tensors are added up where they are and read once, at the end."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Any] = defaultdict(float)
+        self._counts: dict[str, int] = defaultdict(int)
+
+    def add(self, values: Mapping[str, Tensor | float]) -> None:
+        for name, value in values.items():
+            self._sums[name] = self._sums[name] + (value.detach() if isinstance(value, Tensor) else value)
+            self._counts[name] += 1
+
+    def means(self) -> dict[str, float]:
+        return {name: float(total) / self._counts[name] for name, total in self._sums.items()}

@@ -1,0 +1,270 @@
+"""Co-divide: two networks split the data for each other and train on the split (paper, algorithm 1; METHOD, section 1).
+
+PLReMix is this method with the 2-d mixture and PLR; its relatives differ in the parts that the config names.
+Shapes: b samples a side, C classes, d embedding size, N samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from plremix.config import CoDivideConfig
+from plremix.data.loading import ImageBank, batches, passes
+from plremix.losses import (
+    contrast_with_stats,
+    mean_softmax,
+    mixup,
+    negative_entropy,
+    prior_penalty,
+    ramped_weight,
+    sharpen,
+    soft_cross_entropy,
+    squared_error,
+)
+from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
+from plremix.methods.contrasts import CONTRASTS
+from plremix.methods.gathering import gather_rows
+from plremix.methods.learner import Learner
+from plremix.methods.splits import SPLITS, Scores, Split
+from plremix.networks import Architecture
+from plremix.randomness import beta, generator
+from plremix.selection import (
+    ConfidenceThresholds,
+    Verdict,
+    initial_prototypes,
+    judge_labels,
+    prototype_logits,
+    soft_pseudo_labels,
+    update_prototypes,
+    update_prototypes_one_by_one,
+)
+
+
+class CoDivide:
+    """Warm-up on all samples, then an epoch is: both networks score, split, and train on each other's split."""
+
+    def __init__(
+        self, config: CoDivideConfig, bank: ImageBank, labels: Tensor, architecture: Architecture, fabric: Fabric
+    ) -> None:
+        self.config, self.bank, self.labels, self.fabric = config, bank, labels, fabric
+        self.classes = architecture.classes
+        self.learners = [Learner(config, architecture, index, fabric) for index in (0, 1)]
+        self.networks = [learner.network for learner in self.learners]
+        self.divide = SPLITS[config.split]
+        self.contrast = CONTRASTS.get(config.contrast)
+        self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
+        self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
+        self.splits: list[Split] = []
+        self.on_step: Callable[[float], None] = no_one_watches
+
+    # --- the epoch ---
+
+    def train_epoch(self, epoch: int) -> Metrics:
+        averages = Averages()
+        if epoch < self.config.warmup_epochs:
+            for index in (0, 1):
+                self._warm_up(index, epoch, averages)
+            return {"phase": "warmup", **averages.means()}
+
+        scores = self._score()
+        self.splits = [self.divide(score, self.labels) for score in scores]
+        for index in (0, 1):
+            self._train(index, self.splits[1 - index], epoch, averages)
+            self._move_prototypes(index, scores[index], epoch)
+        clean = [int(self._is_clean(split).sum()) for split in self.splits]
+        return {"phase": "train", "clean_count": sum(clean) // 2, **averages.means()}
+
+    def _score(self) -> list[Scores]:
+        """What each network says of the un-augmented training set; the first time, prototypes start from it."""
+        outputs = [learner.predict(self.bank.images, self.bank) for learner in self.learners]
+        if not self.prototypes:
+            self.prototypes = [initial_prototypes(out.embeddings, self.labels, self.classes) for out in outputs]
+        return [
+            Scores(out.logits, out.embeddings, prototypes)
+            for out, prototypes in zip(outputs, self.prototypes, strict=True)
+        ]
+
+    def _is_clean(self, split: Split) -> Tensor:
+        return split.clean_probability > self.config.clean_threshold
+
+    # --- warm-up: cross-entropy on a weak view, contrast with every other sample on two strong ones ---
+
+    def _warm_up(self, index: int, epoch: int, averages: Averages) -> None:
+        config, learner = self.config, self.learners[index]
+        learner.start_epoch(config.learning_rate(epoch))
+        everyone = torch.arange(len(self.bank))
+        order = passes(everyone, len(everyone), generator(config.seed, "order", index, epoch))
+        steps = list(batches(order, 2 * config.batch_size))
+        for step, indices in enumerate(steps):
+            mine = self.bank.share(indices)
+            names = (config.weak_view,) if self.contrast is None else (config.weak_view, *(config.strong_view,) * 2)
+            views = self.bank.views(mine, names, generator(config.seed, "views", index, epoch, step))
+            out = learner.forward(torch.cat(views), embeddings=self.contrast is not None)
+            logits = out.logits[: len(mine)]
+            seen: dict[str, Tensor] = {}
+            losses = {"loss_classifier": F.cross_entropy(logits, self.labels[mine])}
+            if config.warmup_entropy:
+                losses["loss_entropy"] = negative_entropy(logits)
+            if self.contrast is not None:
+                embeddings = gather_rows(torch.stack(out.embeddings.chunk(3)[1:], dim=1))
+                contrast, seen = contrast_with_stats(
+                    embeddings, flat=config.flat, temperature=config.warmup_temperature
+                )
+                losses["loss_contrast"] = config.contrast_weight * contrast
+            learner.descend(torch.stack(list(losses.values())).sum())
+            averages.add({**losses, **seen})
+            self.on_step((index + (step + 1) / len(steps)) / 2)
+        learner.finish_epoch()
+
+    # --- semi-supervised training on the other network's split ---
+
+    def _train(self, index: int, split: Split, epoch: int, averages: Averages) -> None:
+        learner = self.learners[index]
+        learner.start_epoch(self.config.learning_rate(epoch))
+        clean, noisy = self._draw_epoch(split, index, epoch)
+        steps = max(len(clean), len(noisy)) // self.config.batch_size or 1
+        for step in range(steps):
+            here = slice(step * self.config.batch_size, (step + 1) * self.config.batch_size)
+            losses, seen = self._losses(index, split, clean[here], noisy[here], epoch, step, steps)
+            learner.descend(torch.stack(list(losses.values())).sum())
+            averages.add({**losses, **seen})
+            self.on_step((index + (step + 1) / steps) / 2)
+        learner.finish_epoch()
+
+    def _draw_epoch(self, split: Split, index: int, epoch: int) -> tuple[Tensor, Tensor]:
+        """The order of either side for a whole epoch: as many batches as the setting says, a short side repeated."""
+        size, is_clean = self.config.batch_size, self._is_clean(split).cpu()
+        clean, noisy = is_clean.nonzero()[:, 0], (~is_clean).nonzero()[:, 0]
+        steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.bank)) // size)
+        draws = generator(self.config.seed, "order", index, epoch)
+        return passes(clean, steps * size, draws), passes(noisy, steps * size, draws)
+
+    def _losses(
+        self, index: int, split: Split, clean: Tensor, noisy: Tensor, epoch: int, step: int, steps: int
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The terms of L for one batch of either side (an empty side has none), and what the contrast saw."""
+        config, learner = self.config, self.learners[index]
+        clean, noisy = self.bank.share(clean), self.bank.share(noisy)
+        mine = torch.cat([clean, noisy])
+        names = (config.weak_view,) * 2 + (config.strong_view,) * 2
+        weak1, weak2, strong1, strong2 = self.bank.views(
+            mine, names, generator(config.seed, "views", index, epoch, step)
+        )
+        targets = self._targets(index, split, clean, noisy, weak1, weak2)
+
+        draws = generator(config.seed, "mixup", index, epoch, step, self.bank.rank)
+        share = beta(config.beta, generator(config.seed, "share", index, epoch, step))
+        images, mixed_targets = mixup(
+            _by_side(strong1, strong2, len(clean)),
+            _by_side(targets, targets, len(clean)),
+            max(share, 1 - share),
+            torch.randperm(2 * len(mine), generator=draws).to(targets.device),
+        )
+        logits = learner.forward(images).logits
+        sides = 2 * len(clean)
+        losses = {"loss_prior": prior_penalty(logits)}
+        seen: dict[str, Tensor] = {}
+        if len(clean):
+            losses["loss_clean"] = soft_cross_entropy(logits[:sides], mixed_targets[:sides])
+        if len(noisy):
+            weight = ramped_weight(config.lambda_u, epoch + step / steps, config.warmup_epochs, config.ramp_epochs)
+            losses["loss_noisy"] = weight * squared_error(logits[sides:], mixed_targets[sides:])
+        if self.contrast is not None:
+            contrast, seen = self._contrast(learner, split, mine, strong1, strong2, epoch)
+            losses["loss_contrast"] = config.contrast_weight * contrast
+        return losses, seen
+
+    @torch.no_grad()
+    def _targets(self, index: int, split: Split, clean: Tensor, noisy: Tensor, weak1: Tensor, weak2: Tensor) -> Tensor:
+        """Co-refinement of the clean side's labels and co-guessing of the noisy side's (2b, C), sharpened."""
+        mine = self.learners[index].guess(torch.cat([weak1, weak2]), train_mode=True).chunk(2)
+        refined = mean_softmax([logits[: len(clean)] for logits in mine])
+        believed = split.clean_probability[clean][:, None]
+        given = F.one_hot(self.labels[clean], self.classes)
+        refined = believed * given + (1 - believed) * refined
+        if len(noisy):
+            theirs = self.learners[1 - index].guess(
+                torch.cat([weak1[len(clean) :], weak2[len(clean) :]]), train_mode=False
+            )
+            guessed = mean_softmax([*(logits[len(clean) :] for logits in mine), *theirs.chunk(2)])
+            refined = torch.cat([refined, guessed])
+        return sharpen(refined, self.config.sharpen)
+
+    def _contrast(
+        self, learner: Learner, split: Split, mine: Tensor, strong1: Tensor, strong2: Tensor, epoch: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The contrast part on the un-mixed strong views, in a pass of their own: batch norm sees them apart."""
+        config = self.config
+        out = learner.forward(torch.cat([strong1, strong2]), logits=False, embeddings=True)
+        embeddings = gather_rows(torch.stack(out.embeddings.chunk(2), dim=1))
+        everyone = gather_rows(mine)
+        until = config.given_label_epochs
+        labels = self.labels[everyone] if until is None or epoch < until else None
+        assert self.contrast is not None
+        return self.contrast(
+            embeddings, split.class_scores[everyone], labels, config.kappa_at(epoch), config.flat, config.temperature
+        )
+
+    # --- prototypes ---
+
+    def _move_prototypes(self, index: int, scores: Scores, epoch: int) -> None:
+        """Confident samples move their class's prototype; each network by its own embeddings and thresholds."""
+        config = self.config
+        by_prototypes = prototype_logits(scores.embeddings, scores.prototypes)
+        pseudo_labels = soft_pseudo_labels(by_prototypes, scores.logits, epoch / config.epochs)
+        self.thresholds[index] = self.thresholds[index].updated(pseudo_labels, config.prototype_momentum)
+        confident = self.thresholds[index].confident(pseudo_labels)
+        counts_for = (scores.logits if config.prototype_class == "classifier" else pseudo_labels).argmax(1)
+        update = update_prototypes if config.prototype_update == "epoch" else update_prototypes_one_by_one
+        self.prototypes[index] = update(
+            self.prototypes[index], scores.embeddings[confident], counts_for[confident], config.prototype_momentum
+        )
+
+    # --- what the loop asks for ---
+
+    def logits(self, images: Tensor) -> Tensor:
+        return torch.stack([learner.predict(images, self.bank).logits for learner in self.learners]).sum(0)
+
+    def verdict(self) -> Verdict:
+        logits = [learner.predict(self.bank.images, self.bank).logits for learner in self.learners]
+        return judge_labels(torch.stack(logits).cpu().numpy(), self.labels.cpu().numpy())
+
+    def clean_probability(self) -> Tensor | None:
+        if not self.splits:
+            return None
+        return torch.stack([split.clean_probability for split in self.splits]).mean(0)
+
+    def split_details(self) -> Arrays:
+        splits = [self.divide(score, self.labels) for score in self._score()]
+        return {
+            "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
+            "losses": np.stack([split.losses.numpy() for split in splits]),
+            "means": np.stack([split.mixture.means for split in splits]),
+            "covariances": np.stack([split.mixture.covariances for split in splits]),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "learners": [learner.state_dict() for learner in self.learners],
+            "prototypes": self.prototypes,
+            "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for learner, saved in zip(self.learners, state["learners"], strict=True):
+            learner.load_state_dict(saved)
+        device = self.labels.device
+        self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
+        self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]
+
+
+def _by_side(first: Tensor, second: Tensor, clean: int) -> Tensor:
+    """Two views (2b, ...) of clean and noisy samples as one batch (4b, ...) with the whole clean side in front."""
+    return torch.cat([first[:clean], second[:clean], first[clean:], second[clean:]])

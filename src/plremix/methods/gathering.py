@@ -1,0 +1,36 @@
+"""Rows of all processes in each process, so that a loss over pairs sees the whole batch and not a share of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def gather_rows(mine: Tensor) -> Tensor:
+    """The rows of all processes, first process first; of one process, just its own.
+
+    Every process is expected to compute the same loss from them. The gradient that comes back is the one that, after
+    the processes' gradients are averaged, equals the gradient of that loss.
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        return mine
+    gathered: Tensor = _GatherRows.apply(mine)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+class _GatherRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, mine: Tensor) -> Tensor:
+        ctx.rows = len(mine)
+        parts = [torch.empty_like(mine, memory_format=torch.contiguous_format) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, mine.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        start = dist.get_rank() * ctx.rows
+        return gradient[start : start + ctx.rows] * dist.get_world_size()

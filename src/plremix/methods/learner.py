@@ -1,0 +1,99 @@
+"""A learner: one network with its optimizer, set up by Fabric for the device and the processes of the run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from plremix.config import Config
+from plremix.data.augment import normalise
+from plremix.data.loading import ImageBank
+from plremix.methods.gathering import gather_rows
+from plremix.networks import Architecture, build_network
+from plremix.randomness import generator
+
+CHUNK = 512  # images in a pass without gradient
+
+
+class Predictions(NamedTuple):
+    """What a network says of a whole set of images."""
+
+    logits: Tensor  # (N, C)
+    embeddings: Tensor  # (N, d); d = 0 without a projector
+
+
+class Learner:
+    """`forward` is the wrapped pass, for gradients; `network` is the bare module, for everything else."""
+
+    def __init__(self, config: Config, architecture: Architecture, index: int, fabric: Fabric) -> None:
+        self.fabric = fabric
+        self.network = build_network(architecture, generator(config.seed, "network", index))
+        optimizer = torch.optim.SGD(
+            self.network.parameters(), config.lr, momentum=config.momentum, weight_decay=config.weight_decay
+        )
+        self.has_projector = self.network.projector is not None
+        self.forward, self.optimizer = fabric.setup(self.network, optimizer)
+
+    def start_epoch(self, learning_rate: float) -> None:
+        self.network.train()
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    def descend(self, loss: Tensor) -> None:
+        """One step of the optimizer."""
+        self.optimizer.zero_grad()
+        self.fabric.backward(loss)
+        self.optimizer.step()
+
+    def finish_epoch(self) -> None:
+        """Batch-norm statistics were gathered on each process's own share: all go on with the first one's."""
+        if self.fabric.world_size > 1:
+            for buffer in self.network.buffers():
+                torch.distributed.broadcast(buffer, src=0)
+
+    @torch.no_grad()
+    def guess(self, images: Tensor, *, train_mode: bool) -> Tensor:
+        """Logits (n, C) without gradient. In train mode batch norm uses (and learns from) this very batch."""
+        self.network.train(train_mode)
+        with self.fabric.autocast():
+            logits: Tensor = self.network(images).logits
+        self.network.train()
+        return logits.float()
+
+    @torch.no_grad()
+    def predict(self, images: Tensor, bank: ImageBank) -> Predictions:
+        """What the network says of uint8 images as they are; every process takes a part of them."""
+        self.network.eval()
+        total, part = len(images), -(-len(images) // bank.ranks)
+        starts = [
+            min(rank * part, total - part) for rank in range(bank.ranks)
+        ]  # parts may overlap: all are of one size
+        mine = images[starts[bank.rank] :][:part]
+        logits, embeddings = [], []
+        for start in range(0, part, CHUNK):
+            with self.fabric.autocast():
+                out = self.network(
+                    normalise(mine[start : start + CHUNK], bank.mean, bank.std), embeddings=self.has_projector
+                )
+            logits.append(out.logits.float())
+            embeddings.append(out.embeddings.float() if self.has_projector else out.logits[:, :0])
+        self.network.train()
+        return Predictions(*(self._whole(torch.cat(parts), starts, total) for parts in (logits, embeddings)))
+
+    def _whole(self, mine: Tensor, starts: list[int], total: int) -> Tensor:
+        if len(starts) == 1:
+            return mine
+        whole = mine.new_empty(total, *mine.shape[1:])
+        for start, part in zip(starts, gather_rows(mine).split(len(mine)), strict=True):  # type: ignore[no-untyped-call]
+            whole[start : start + len(part)] = part
+        return whole
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])

@@ -1,0 +1,16 @@
+"""Backbones, the network made of one, and its file form."""
+
+from plremix.networks.files import MODEL_FILE, Ensemble, load, model_bytes
+from plremix.networks.network import BACKBONES, Architecture, Network, Outputs, build_network
+
+__all__ = [
+    "BACKBONES",
+    "MODEL_FILE",
+    "Architecture",
+    "Ensemble",
+    "Network",
+    "Outputs",
+    "build_network",
+    "load",
+    "model_bytes",
+]

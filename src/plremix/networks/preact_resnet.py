@@ -1,0 +1,57 @@
+"""The PreAct ResNet family in the published form (METHOD: stem with batch norm and ReLU, shortcut after the first
+activation, no batch norm or ReLU after the last block), with width, depth and input channels as settings."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class PreActBlock(nn.Module):
+    """Two 3x3 convolutions, each after batch norm and ReLU; the shortcut is taken after the first activation."""
+
+    def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(channels_in)
+        self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels_out)
+        self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1, bias=False)
+        self.shortcut: nn.Conv2d | None = None
+        if stride != 1 or channels_in != channels_out:
+            self.shortcut = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = F.relu(self.bn1(x))
+        shortcut = x if self.shortcut is None else self.shortcut(active)
+        residual: Tensor = self.conv2(F.relu(self.bn2(self.conv1(active))))
+        return residual + shortcut
+
+
+class PreActResNet(nn.Module):
+    """Images (b, channels, H, W) to features (b, features).
+
+    blocks: how many blocks each stage has; every stage after the first halves the size and doubles the channels.
+    pool_grid: the last map is averaged to this many cells a side (1: one cell; 2: the paper's Tiny-ImageNet network,
+    whose 8x8 map is averaged in 4x4 windows).
+    """
+
+    def __init__(
+        self, channels: int = 3, width: int = 64, blocks: tuple[int, ...] = (2, 2, 2, 2), pool_grid: int = 1
+    ) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        stages: list[nn.Module] = []
+        size = width
+        for stage, count in enumerate(blocks):
+            for block in range(count):
+                channels_out = width * 2**stage
+                stages.append(PreActBlock(size, channels_out, stride=2 if stage and not block else 1))
+                size = channels_out
+        self.stages = nn.Sequential(*stages)
+        self.pool_grid = pool_grid
+        self.features = size * pool_grid**2
+
+    def forward(self, images: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(self.stages(self.stem(images)), self.pool_grid).flatten(1)

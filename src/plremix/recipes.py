@@ -1,0 +1,89 @@
+"""Named recipes: the only place where the settings of a run are decided. `plremix recipes` shows them by table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from plremix.config import CONFIGS, CoDivideConfig, Config, config_class
+from plremix.errors import InputError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A cell of a table: its settings, whatever the method; each method takes those that it has."""
+
+    name: str
+    table: str
+    settings: dict[str, Any]
+
+
+# Ours, for the 8x8 digits on a CPU.
+DIGITS: dict[str, Any] = {
+    "data": "digits",
+    "network": "preact-resnet-small",
+    "weak_view": "crop",
+    "strong_view": "distort",
+    "epochs": 40,
+    "lr_epochs": (30,),
+    "warmup_epochs": 6,
+    "kappa_epochs": (15, 25),
+    "ramp_epochs": 8,
+    "temperature": 0.2,
+    "prototype_momentum": 0.9,
+    "epoch_length": "data",
+}
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in [
+        Recipe("digits-sym-20", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.2, "lambda_u": 0.0}),
+        Recipe("digits-sym-50", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.5}),
+        Recipe("digits-sym-80", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.8}),
+        Recipe("digits-sym-90", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.9}),
+        Recipe(
+            "digits-asym-40",
+            "digits",
+            {**DIGITS, "noise": "asymmetric", "noise_ratio": 0.4, "lambda_u": 0.0, "warmup_entropy": True},
+        ),
+    ]
+}
+
+# Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
+OWN: dict[str, Any] = {**DIGITS, "weak_view": "crop", "strong_view": "distort"}
+
+METHODS = tuple(CONFIGS)
+
+
+def build(name: str, method: str = "plremix", epochs: int | None = None) -> Config:
+    """The config of a recipe, or of an .npz file, for one method; `epochs` scales its schedules."""
+    kind = config_class(method)
+    if name.endswith(".npz"):
+        settings = {**OWN, "recipe": "own", "data": name}
+    elif name in RECIPES:
+        settings = {**RECIPES[name].settings, "recipe": name}
+    else:
+        raise InputError(
+            f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz file works too"
+        )
+    known = {field.name for field in fields(kind)}
+    config = kind(**{key: value for key, value in settings.items() if key in known})
+    return config if epochs is None else scaled(config, epochs)
+
+
+def scaled(config: Config, epochs: int) -> Config:
+    """The same recipe at another length: every schedule keeps its place in the run."""
+    if epochs < 1:
+        raise InputError(f"--epochs must be at least 1, got {epochs}")
+    factor = epochs / config.epochs
+
+    def moved(value: int) -> int:
+        return min(epochs, max(1, round(value * factor)))
+
+    changes: dict[str, Any] = {"epochs": epochs}
+    for name in config.schedules:
+        value = getattr(config, name)
+        changes[name] = tuple(map(moved, value)) if isinstance(value, tuple) else moved(value)
+    if isinstance(config, CoDivideConfig):
+        changes["prototype_momentum"] = config.prototype_momentum ** (1 / factor)  # the same memory over the whole run
+    return replace(config, **changes)

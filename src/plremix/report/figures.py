@@ -1,0 +1,111 @@
+"""The report's figures as SVG text: learning curves, and the split with its mixture.
+
+Colours are told apart in print and in colour blindness (Okabe and Ito's set), and every series has its own label.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from numpy.typing import NDArray
+
+from plremix.methods.base import Arrays
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+MOST_POINTS = 2000  # a scatter of more is a blot, and a large file
+
+
+def curves(history: list[dict[str, Any]]) -> str:
+    """Test accuracy and the size of the clean set over the epochs, and the losses by name."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = [line["epoch"] + 1 for line in history]
+    if any("test_accuracy" in line for line in history):
+        left.plot(
+            epochs, [100 * line.get("test_accuracy", np.nan) for line in history], color=BLUE, label="test accuracy"
+        )
+    for name, colour in (("clean_precision", ORANGE), ("clean_recall", GREEN)):
+        if any(name in line for line in history):
+            values = [100 * line.get(name, np.nan) for line in history]
+            left.plot(
+                epochs, values, color=colour, linestyle="--", label=f"split: {name.removeprefix('clean_')} of clean"
+            )
+    left.set(xlabel="epoch", ylabel="%", ylim=(0, 102), title="Accuracy")
+    _mark_warmup(left, history)
+    if left.lines:
+        left.legend(fontsize=8, loc="lower right")
+
+    names = sorted({name for line in history for name in line if name.startswith("loss")})
+    styles = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1))]
+    for name, style in zip(names, styles, strict=False):
+        label = name.removeprefix("loss_")
+        right.plot(epochs, [line.get(name, np.nan) for line in history], linestyle=style, label=label)
+    right.set(xlabel="epoch", title="Losses (mean of an epoch)")
+    _mark_warmup(right, history)
+    if names:
+        right.legend(fontsize=8)
+    return _svg(figure)
+
+
+def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
+    """The first network's losses with the two components of its mixture; wrong labels marked where they are known."""
+    losses, means, covariances = (details[name][0] for name in ("losses", "means", "covariances"))
+    probability = details["clean_probability"][0]
+    shown = np.linspace(0, len(losses) - 1, min(len(losses), MOST_POINTS)).astype(int)
+    if is_wrong is None:
+        groups = [("taken as clean", probability > 0.5, BLUE, "o"), ("taken as noisy", probability <= 0.5, ORANGE, "x")]
+    else:
+        groups = [("label right", ~is_wrong, BLUE, "o"), ("label wrong", is_wrong, ORANGE, "x")]
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    axes, histogram = figure.subplots(1, 2)
+    for label, member, colour, marker in groups:
+        chosen = shown[member[shown]]
+        if losses.shape[1] == 2:
+            axes.scatter(*losses[chosen].T, s=10, color=colour, marker=marker, linewidths=0.8, alpha=0.6, label=label)
+        else:
+            axes.hist(losses[member, 0], bins=40, range=(0, 1), color=colour, alpha=0.6, label=label)
+        histogram.hist(probability[member], bins=40, range=(0, 1), color=colour, alpha=0.6, label=label)
+    if losses.shape[1] == 2:
+        for mean, covariance, label in zip(means, covariances, ("clean", "noisy"), strict=True):
+            _ellipse(axes, mean, covariance, label)
+        axes.set(
+            xlabel="loss of the classifier", ylabel="loss of the prototypes", xlim=(-0.05, 1.05), ylim=(-0.05, 1.05)
+        )
+    else:
+        axes.set(xlabel="loss of the classifier", ylabel="samples")
+    axes.set_title("What the mixture sees (normalised losses)")
+    axes.legend(fontsize=8)
+    histogram.set(xlabel="probability of being clean", ylabel="samples", title="What it makes of it")
+    histogram.legend(fontsize=8)
+    return _svg(figure)
+
+
+def _ellipse(axes: Axes, mean: NDArray[np.float64], covariance: NDArray[np.float64], label: str) -> None:
+    """Two standard deviations of a component."""
+    values, vectors = np.linalg.eigh(covariance)
+    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+    width, height = 4 * np.sqrt(np.maximum(values[::-1], 0))
+    axes.add_patch(
+        Ellipse((mean[0], mean[1]), width, height, angle=angle, fill=False, linewidth=1.5, edgecolor="black")
+    )
+    axes.annotate(label, (mean[0], mean[1]), ha="center", va="center", weight="bold", fontsize=9)
+
+
+def _mark_warmup(axes: Axes, history: list[dict[str, Any]]) -> None:
+    warmup = sum(line["phase"] == "warmup" for line in history)
+    if warmup:
+        axes.axvspan(0.5, warmup + 0.5, color=GREY, alpha=0.15, linewidth=0, label="warm-up")
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "plremix", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

@@ -1,0 +1,26 @@
+"""Who is clean: pure functions and values; this room imports nothing else of ours, so that a file can be lifted out."""
+
+from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
+from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
+from plremix.selection.prototypes import (
+    initial_prototypes,
+    prototype_logits,
+    update_prototypes,
+    update_prototypes_one_by_one,
+)
+from plremix.selection.verdict import Verdict, judge_labels, label_margins
+
+__all__ = [
+    "ConfidenceThresholds",
+    "Mixture",
+    "Verdict",
+    "fit_mixture",
+    "initial_prototypes",
+    "judge_labels",
+    "label_margins",
+    "normalise_losses",
+    "prototype_logits",
+    "soft_pseudo_labels",
+    "update_prototypes",
+    "update_prototypes_one_by_one",
+]

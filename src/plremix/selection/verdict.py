@@ -1,0 +1,71 @@
+"""The verdict on every given label, once training is over: how believable, wrong or not, and what it should be.
+
+It need not be the split that was trained on: a loose split trains better, a tight one judges better. Both networks'
+logits are turned into the margin of the given label over the best other class; the margins of right and of wrong
+labels are two bells of one width, which a mixture with tied variance finds.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.mixture import GaussianMixture
+
+
+class Verdict(NamedTuple):
+    """One row a sample; what `labels.csv` is made of."""
+
+    label_score: NDArray[np.float64]  # (N,) in [0, 1], low = likely wrong; continuous, so that it ranks to the end
+    is_label_issue: NDArray[np.bool_]  # (N,)
+    predicted: NDArray[np.int64]  # (N,) most probable class
+    confidence: NDArray[np.float64]  # (N,) its probability
+
+
+def label_margins(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Logit of the given label minus the best other one (N,): negative where the network disagrees."""
+    values = np.array(logits, dtype=np.float64)
+    rows = np.arange(len(values))
+    given = values[rows, labels]
+    values[rows, labels] = -np.inf
+    margins: NDArray[np.float64] = given - values.max(1)
+    return margins
+
+
+def judge_labels(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> Verdict:
+    """Judge the given labels (N,) by the logits (networks, N, C) of all networks."""
+    margins = np.mean([label_margins(one, labels) for one in logits], axis=0)
+    margins = np.nan_to_num(margins, nan=0.0, posinf=30.0, neginf=-30.0)
+    probabilities = _softmax(np.mean(logits, axis=0))  # as the networks predict together
+    return Verdict(
+        label_score=1 / (1 + np.exp(-np.clip(margins, -500, 500))),
+        is_label_issue=_lower_bell(margins),
+        predicted=probabilities.argmax(1).astype(np.int64),
+        confidence=probabilities.max(1),
+    )
+
+
+def _lower_bell(margins: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Samples that belong to the lower of two bells; where the bells do not straddle 0, the sign decides."""
+    disagreeing = margins < 0
+    if len(np.unique(margins)) < 3 or disagreeing.all() or not disagreeing.any():
+        return disagreeing
+    points = margins[:, None]
+    start = np.array([[margins[disagreeing].mean()], [margins[~disagreeing].mean()]])
+    spread = max(float(margins.var()), 1e-12)
+    mixture = GaussianMixture(
+        n_components=2, covariance_type="tied", reg_covar=1e-3 * spread, means_init=start, max_iter=200, random_state=0
+    ).fit(points)
+    low, high = sorted(mixture.means_[:, 0])
+    if not low < 0 < high:
+        return disagreeing
+    lower: NDArray[np.bool_] = mixture.predict(points) == int(mixture.means_[:, 0].argmin())
+    return lower
+
+
+def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    shifted = np.nan_to_num(logits.astype(np.float64))
+    powers = np.exp(shifted - shifted.max(1, keepdims=True))
+    probabilities: NDArray[np.float64] = powers / powers.sum(1, keepdims=True)
+    return probabilities

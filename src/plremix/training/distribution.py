@@ -1,0 +1,59 @@
+"""Where a run runs: devices, processes and precision, through Lightning Fabric; refused here if they cannot work."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from torch.nn.parallel import DistributedDataParallel
+
+from plremix.config import Config
+from plremix.errors import InputError
+
+# Here and not in a function: spawned processes say hello before any function of ours runs in them.
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+
+
+def make_fabric(config: Config) -> Fabric:
+    """The engine for a config, or an error that says what this machine lacks."""
+    accelerator = _accelerator(config)
+    if config.precision != "32-true" and accelerator == "cpu":
+        raise InputError(f"--precision {config.precision} needs a GPU; on a CPU use --precision 32-true")
+    processes = config.devices * config.nodes
+    strategy = "auto" if processes == 1 else _data_parallel(config)
+    return Fabric(
+        accelerator=accelerator,
+        devices=config.devices,
+        num_nodes=config.nodes,
+        precision=config.precision,
+        strategy=strategy,
+    )
+
+
+def _accelerator(config: Config) -> str:
+    available = torch.cuda.device_count()
+    if config.device == "cuda" and not available:
+        raise InputError("--device cuda: no GPU was found; use --device cpu")
+    if config.device == "cpu" or not available:
+        return "cpu"
+    if config.devices > available:
+        raise InputError(f"--devices {config.devices}: only {available} GPUs were found")
+    return "cuda"
+
+
+def _data_parallel(config: Config) -> DDPStrategy:
+    """Own processes on one machine; on several, those that torchrun or the cluster manager started.
+
+    Batch-norm buffers are not broadcast at each pass: two passes before one backward would overwrite what the first
+    one's backward needs. Learners level them once an epoch.
+    """
+    started_outside = config.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
+    known = inspect.signature(DistributedDataParallel.__init__).parameters
+    broadcast: str = (
+        "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    )  # newer, older torch
+    return DDPStrategy(start_method="popen" if started_outside else "spawn", **{broadcast: False})  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""How good it is: accuracy on the test set, the split against the truth, and wrong labels found."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torch import Tensor
+
+TOP5_FROM = 10  # classes; below, the best five say nothing
+
+
+def accuracies(logits: Tensor, labels: Tensor) -> dict[str, float]:
+    """`test_accuracy`, and `test_top5` from ten classes up, as fractions of 1."""
+    best = logits.topk(min(5, logits.shape[1]), dim=1).indices
+    hit = best == labels[:, None].to(best.device)
+    result = {"test_accuracy": float(hit[:, 0].double().mean())}
+    if logits.shape[1] >= TOP5_FROM:
+        result["test_top5"] = float(hit.any(1).double().mean())
+    return result
+
+
+def split_quality(clean_probability: Tensor, is_right: Tensor, threshold: float) -> dict[str, float]:
+    """`clean_precision`, `clean_recall`, `clean_auroc` of a split (N,); what has no meaning is left out."""
+    probability, right = clean_probability.double().cpu().numpy(), is_right.cpu().numpy()
+    quality = _found(probability > threshold, right)
+    if 0 < right.sum() < len(right):
+        quality["auroc"] = float(roc_auc_score(right, probability))
+    return {f"clean_{name}": value for name, value in quality.items()}
+
+
+def detection(
+    label_score: NDArray[np.float64], is_label_issue: NDArray[np.bool_], is_wrong: NDArray[np.bool_]
+) -> dict[str, float | None]:
+    """How well wrong labels were found (positive = the given label is wrong)."""
+    found = _found(is_label_issue, is_wrong)
+    both = bool(0 < is_wrong.sum() < len(is_wrong))
+    return {
+        "auroc": float(roc_auc_score(is_wrong, -label_score)) if both else None,
+        "average_precision": float(average_precision_score(is_wrong, -label_score)) if both else None,
+        "precision": found.get("precision"),
+        "recall": found.get("recall"),
+    }
+
+
+def last_accuracy(history: list[dict[str, object]]) -> float | None:
+    """Mean over the last ten epochs after warm-up; where the run is all warm-up, over its last ten."""
+    tested = [epoch for epoch in history if "test_accuracy" in epoch]
+    counted = [epoch for epoch in tested if epoch["phase"] != "warmup"] or tested
+    return float(np.mean([epoch["test_accuracy"] for epoch in counted[-10:]])) if counted else None
+
+
+def best_accuracy(history: list[dict[str, object]]) -> float | None:
+    """The best epoch's; chosen on the test set, as the field does."""
+    tested = [float(epoch["test_accuracy"]) for epoch in history if "test_accuracy" in epoch]  # type: ignore[arg-type]
+    return max(tested, default=None)
+
+
+def _found(flagged: NDArray[np.bool_], positive: NDArray[np.bool_]) -> dict[str, float]:
+    hits = float((flagged & positive).sum())
+    quality = {}
+    if flagged.any():
+        quality["precision"] = hits / float(flagged.sum())
+    if positive.any():
+        quality["recall"] = hits / float(positive.sum())
+    return quality
+
+
+def is_right(given: Tensor, truth: Tensor | None) -> Tensor | None:
+    """Which given labels are right (N,), where the truth is known."""
+    return None if truth is None else torch.eq(given.cpu(), truth.cpu())

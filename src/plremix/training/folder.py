@@ -1,0 +1,146 @@
+"""The run folder: every file that a run leaves behind is written and read here, each in one step."""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plremix.config import SCHEMA_VERSION, Config, read_config
+from plremix.data.dataset import LabelledImages
+from plremix.errors import InputError
+from plremix.methods.base import Arrays
+from plremix.networks import MODEL_FILE, Ensemble, model_bytes
+from plremix.selection import Verdict
+
+WHERE_IT_RUNS = ("device", "devices", "nodes")  # may change when a run goes on
+SURE = 0.8  # a correction is proposed from this probability up; below, a person should look
+
+
+class RunFolder:
+    """Names and contents of the files of a run (the promises are in the README)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.json"
+        self.noise = path / "noise.json"
+        self.metrics = path / "metrics.jsonl"
+        self.timing = path / "timing.jsonl"
+        self.summary = path / "summary.json"
+        self.labels = path / "labels.csv"
+        self.corrected = path / "labels_corrected.csv"
+        self.split = path / "split.npz"
+        self.model = path / MODEL_FILE
+        self.checkpoint = path / "checkpoint" / "last.pt"
+        self.report = path / "report.html"
+
+    def open(self, config: Config, resume: bool) -> None:
+        """Make the folder for this config, or check that it is the folder of this config."""
+        if self.config.exists():
+            if not resume:
+                raise InputError(f"{self.path} holds a run already; go on with it by --resume, or choose another --out")
+            self._check_same(config)
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            packages = ("plremix", "torch", "numpy", "scikit-learn")
+            versions = {name: importlib.metadata.version(name) for name in packages}
+            content = {"schema_version": SCHEMA_VERSION, "versions": versions, **config.as_dict()}
+            write_text(self.config, json.dumps(content, indent=2) + "\n")
+        except OSError as error:
+            raise InputError(f"the folder {self.path} cannot be written: {error.strerror or error}") from error
+
+    def _check_same(self, config: Config) -> None:
+        before, now = read_config(self.config).as_dict(), config.as_dict()
+        differing = [
+            f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+            for name in sorted(set(before) | set(now))
+            if before.get(name) != now.get(name) and name not in WHERE_IT_RUNS
+        ]
+        if differing:
+            raise InputError(f"{self.path} belongs to a run with other settings: {'; '.join(differing)}")
+
+    # --- written during the run ---
+
+    def write_noise(self, labels: Iterable[int]) -> None:
+        write_text(self.noise, json.dumps(list(labels)) + "\n")
+
+    def write_history(self, history: list[dict[str, Any]], seconds: list[float]) -> None:
+        """Both logs from the start, as far as the checkpoint goes; later lines are appended."""
+        write_text(self.metrics, "".join(_line(epoch) for epoch in history))
+        write_text(self.timing, "".join(_line({"epoch": k, "seconds": value}) for k, value in enumerate(seconds)))
+
+    def append(self, metrics: dict[str, Any], seconds: float) -> None:
+        with open(self.metrics, "a", encoding="utf-8") as file:
+            file.write(_line(metrics))
+        with open(self.timing, "a", encoding="utf-8") as file:
+            file.write(_line({"epoch": metrics["epoch"], "seconds": seconds}))
+
+    # --- written at the end ---
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_text(self.summary, json.dumps(summary, indent=2) + "\n")
+
+    def read_summary(self) -> dict[str, Any]:
+        return dict(json.loads(self.summary.read_text(encoding="utf-8")))
+
+    def read_history(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.metrics.read_text(encoding="utf-8").splitlines()]
+
+    def write_model(self, model: Ensemble) -> None:
+        write_bytes(self.model, model_bytes(model))
+
+    def write_split(self, details: Arrays) -> None:
+        if details:
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **details)  # type: ignore[arg-type]
+            write_bytes(self.split, buffer.getvalue())
+
+    def write_labels(self, data: LabelledImages, verdict: Verdict) -> None:
+        """`labels.csv` and, from it, the proposed corrections."""
+        names = data.classes
+        given = [names[label] for label in data.given_labels.tolist()]
+        predicted = [names[label] for label in verdict.predicted.tolist()]
+        rows = zip(data.ids, given, predicted, *(column.tolist() for column in _columns(verdict)), strict=True)
+        header = ["id", "given_label", "predicted_label", "is_label_issue", "label_score", "confidence"]
+        _write_csv(self.labels, header, rows)
+
+        issue = verdict.is_label_issue & (verdict.predicted != data.given_labels.numpy())
+        sure = verdict.confidence >= SURE
+        action = np.where(issue & sure, "relabel", np.where(verdict.is_label_issue, "review", "keep")).tolist()
+        corrected = [p if act == "relabel" else g for g, p, act in zip(given, predicted, action, strict=True)]
+        header = ["id", "given_label", "corrected_label", "action"]
+        _write_csv(self.corrected, header, zip(data.ids, given, corrected, action, strict=True))
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file in one step: a reader sees the old one or the new one, never a half."""
+    temporary = path.with_name(path.name + ".writing")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def _columns(verdict: Verdict) -> tuple[np.ndarray, ...]:
+    return verdict.is_label_issue, verdict.label_score, verdict.confidence
+
+
+def _write_csv(path: Path, header: list[str], rows: Iterable[tuple[object, ...]]) -> None:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow(header)
+    writer.writerows(rows)
+    write_text(path, buffer.getvalue())
+
+
+def _line(values: dict[str, Any]) -> str:
+    return json.dumps(values, allow_nan=True) + "\n"

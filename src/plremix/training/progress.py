@@ -1,0 +1,83 @@
+"""How a run shows that it is alive: a bar with accuracy and time left on a terminal, a line an epoch elsewhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+
+class Silent:
+    """Says nothing; the shape that the loop talks to."""
+
+    def start(self, title: str, epochs: int, done: int) -> None:
+        """A run begins, or goes on after `done` epochs."""
+
+    def step(self, share: float) -> None:
+        """This share of the running epoch is done."""
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        """An epoch is over."""
+
+    def stop(self) -> None:
+        """No more will come."""
+
+
+class Lines(Silent):
+    """One plain line an epoch, for logs and pipes."""
+
+    def start(self, title: str, epochs: int, done: int) -> None:
+        self._epochs, self._first, self._began = epochs, done, time.monotonic()
+        print(f"{title}: epoch {done} of {epochs}", flush=True)
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        done = metrics["epoch"] + 1
+        left = (time.monotonic() - self._began) / (done - self._first) * (self._epochs - done)
+        print(f"epoch {done}/{self._epochs}  {describe(metrics)}  {_clock(left)} left", flush=True)
+
+
+class Bar(Silent):
+    """A bar that fills up over the whole run."""
+
+    def start(self, title: str, epochs: int, done: int) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._done = done
+        self._task = self._bar.add_task(title, total=epochs, completed=done, note="")
+        self._bar.start()
+
+    def step(self, share: float) -> None:
+        self._bar.update(self._task, completed=self._done + share)
+
+    def epoch(self, metrics: dict[str, Any]) -> None:
+        self._done = metrics["epoch"] + 1
+        self._bar.update(self._task, completed=self._done, note=f"epoch {self._done}  {describe(metrics)}")
+
+    def stop(self) -> None:
+        if hasattr(self, "_bar"):
+            self._bar.stop()
+
+
+def describe(metrics: dict[str, Any]) -> str:
+    """What a person wants to see of an epoch."""
+    parts = [str(metrics["phase"])]
+    if "test_accuracy" in metrics:
+        parts.append(f"test {metrics['test_accuracy']:.1%}")
+    if "clean_count" in metrics:
+        parts.append(f"clean {metrics['clean_count']}")
+    return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,162 @@
+"""The loop: epochs, evaluation, checkpoints, logs. What happens inside an epoch is the method's affair."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from plremix.config import Config
+from plremix.data.dataset import LabelledImages
+from plremix.errors import InputError
+from plremix.methods.base import Method, Metrics
+from plremix.networks import Ensemble
+from plremix.report import write_report
+from plremix.training import evaluation
+from plremix.training.checkpoint import load_checkpoint, save_checkpoint
+from plremix.training.distribution import make_fabric
+from plremix.training.folder import RunFolder
+from plremix.training.progress import Silent
+from plremix.training.setup import build_method, load_data
+
+log = logging.getLogger("plremix")
+
+
+def train(config: Config, out: Path, *, resume: bool = False, progress: type[Silent] = Silent) -> dict[str, Any]:
+    """Run a config from start to end, or on from where it stopped; returns what `summary.json` holds."""
+    fabric = make_fabric(config)
+    folder = RunFolder(out)
+    if resume and folder.summary.exists() and folder.read_summary()["status"] == "done":
+        folder.open(config, resume)
+        log.info("%s is finished already", out)
+        return folder.read_summary()
+    data = load_data(config)
+    folder.open(config, resume)
+    folder.write_noise(data.given_labels.tolist())
+    if config.devices * config.nodes == 1:
+        _run(fabric, config, out, resume, progress, data)
+    else:
+        if resume and folder.checkpoint.exists():
+            load_checkpoint(folder.checkpoint)  # a bad file is told here, not by a crash of many processes
+        fabric.launch(partial(_run, config=config, out=out, resume=resume, progress=progress))
+    return folder.read_summary()
+
+
+def _run(
+    fabric: Fabric, config: Config, out: Path, resume: bool, progress: type[Silent], data: LabelledImages | None = None
+) -> None:
+    """One process of a run; the first one writes the files."""
+    if fabric.world_size > 1 and fabric.device.type == "cpu":
+        torch.set_num_threads(max(1, torch.get_num_threads() // config.devices))
+    first = fabric.is_global_zero
+    _Run(fabric, config, RunFolder(out), data or load_data(config), progress() if first else Silent()).go(resume)
+
+
+class _Run:
+    def __init__(
+        self, fabric: Fabric, config: Config, folder: RunFolder, data: LabelledImages, progress: Silent
+    ) -> None:
+        self.fabric, self.config, self.folder, self.data, self.progress = fabric, config, folder, data, progress
+        self.method: Method = build_method(config, data, fabric)
+        self.method.on_step = progress.step
+        self.history: list[dict[str, Any]] = []
+        self.seconds: list[float] = []
+        self.first = fabric.is_global_zero
+
+    def go(self, resume: bool) -> None:
+        if resume and self.folder.checkpoint.exists():
+            self._restore()
+        if self.first:
+            self.folder.write_history(self.history, self.seconds)
+        self.progress.start(self.config.recipe, self.config.epochs, len(self.history))
+        status = "failed"
+        try:
+            for epoch in range(len(self.history), self.config.epochs):
+                self._epoch(epoch)
+            self._finish()
+            status = "done"
+        except KeyboardInterrupt:
+            status = "interrupted"
+            raise
+        finally:
+            self.progress.stop()
+            if self.first and status != "done":
+                self.folder.write_summary(self._summary(status))
+
+    def _epoch(self, epoch: int) -> None:
+        began = time.perf_counter()
+        metrics: dict[str, Any] = {"epoch": epoch, **self.method.train_epoch(epoch), **self._evaluate()}
+        self.history.append(metrics)
+        self.seconds.append(round(time.perf_counter() - began, 4))
+        if self.first:
+            self.folder.append(metrics, self.seconds[-1])
+            save_checkpoint(
+                self.folder.checkpoint,
+                {
+                    "config": self.config.as_dict(),
+                    "history": self.history,
+                    "seconds": self.seconds,
+                    "method": self.method.state_dict(),
+                },
+            )
+        self.progress.epoch(metrics)
+
+    def _restore(self) -> None:
+        saved = load_checkpoint(self.folder.checkpoint)
+        try:
+            self.method.load_state_dict(saved["method"])
+            self.history, self.seconds = saved["history"], saved["seconds"]
+        except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error
+
+    def _evaluate(self) -> Metrics:
+        """Test accuracy where there is a test set, and the split against the truth where that is known."""
+        metrics: Metrics = {}
+        if self.data.test_images is not None and self.data.test_labels is not None:
+            logits = self.method.logits(self.data.test_images.to(self.fabric.device))
+            metrics.update(evaluation.accuracies(logits, self.data.test_labels))
+        probability = self.method.clean_probability()
+        right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
+        if probability is not None and right is not None:
+            threshold = getattr(self.config, "clean_threshold", 0.5)
+            metrics.update(evaluation.split_quality(probability, right, threshold))
+        return metrics
+
+    def _finish(self) -> None:
+        """After the last epoch: the verdict on every label, the model, the report."""
+        verdict, details = self.method.verdict(), self.method.split_details()  # all processes take part
+        if not self.first:
+            return
+        mean, std = self.data.statistics()
+        networks = [network.cpu() for network in self.method.networks]
+        self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std))
+        self.folder.write_labels(self.data, verdict)
+        self.folder.write_split(details)
+        found: dict[str, Any] = {"noise_rate_estimate": float(verdict.is_label_issue.mean())}
+        right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
+        if right is not None:
+            wrong = ~right.numpy()
+            found["noise_rate"] = float(wrong.mean())
+            found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
+        summary = {**self._summary("done"), **found}
+        write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
+        self.folder.write_summary(summary)
+
+    def _summary(self, status: str) -> dict[str, Any]:
+        return {
+            "status": status,
+            "method": self.config.method,
+            "recipe": self.config.recipe,
+            "seed": self.config.seed,
+            "epochs_done": len(self.history),
+            "best": evaluation.best_accuracy(self.history),
+            "last": evaluation.last_accuracy(self.history),
+            "seconds": round(sum(self.seconds), 3),
+            "noise_rate_estimate": None,
+        }

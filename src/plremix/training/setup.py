@@ -1,0 +1,59 @@
+"""From a config to the things that it names: data with its noise, and the method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lightning_fabric import Fabric
+
+from plremix.config import CoDivideConfig, Config, CrossEntropyConfig
+from plremix.data import noise
+from plremix.data.dataset import LabelledImages
+from plremix.data.loading import ImageBank
+from plremix.data.sources import arrays, digits
+from plremix.methods.base import Method
+from plremix.methods.codivide import CoDivide
+from plremix.methods.cross_entropy import CrossEntropy
+from plremix.networks import BACKBONES, Architecture
+from plremix.randomness import generator
+
+
+def load_data(config: Config) -> LabelledImages:
+    """The images of the config's source, with the labels that are trained on."""
+    if config.data == "digits":
+        data = digits.load()
+    else:
+        data = arrays.load(Path(config.data), config.label_key, config.truth_key)
+    count = len(data.classes)
+    if config.noise_file is not None:
+        noisy = noise.read_noise_file(config.noise_file, len(data), count)
+    elif config.noise == "none":
+        return data
+    else:
+        draws = generator(config.seed, "noise")
+        clean = data.given_labels if data.true_labels is None else data.true_labels
+        if config.noise == "symmetric":
+            noisy = noise.symmetric(clean, count, config.noise_ratio, draws)
+        else:
+            noisy = noise.asymmetric(clean, count, config.noise_ratio, draws, config.class_map())
+    # Labels that were changed here were the best known: they are the truth that is measured against.
+    return data.relabelled(noisy)
+
+
+def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method:
+    """The method of the config on this data, on the device and processes of `fabric`."""
+    mean, std = (values.to(fabric.device) for values in data.statistics())
+    bank = ImageBank(data.images.to(fabric.device), mean, std, fabric.global_rank, fabric.world_size)
+    labels = data.given_labels.to(fabric.device)
+    width, blocks = BACKBONES[config.network]
+    architecture = Architecture(
+        width=config.width or width,
+        blocks=config.blocks or blocks,
+        channels=data.channels,
+        classes=len(data.classes),
+        embedding_size=getattr(config, "embedding_size", 0),
+    )
+    if isinstance(config, CoDivideConfig):
+        return CoDivide(config, bank, labels, architecture, fabric)
+    assert isinstance(config, CrossEntropyConfig)
+    return CrossEntropy(config, bank, labels, architecture, fabric)
