@@ -215,14 +215,14 @@ def _parse(kind: type[Parsed], words: Arguments, program: str, default: Parsed) 
 
 
 def _one_line(box: str) -> str:
-    """The first paragraph of an error box, without its frame, and the nearest flag if one is proposed."""
+    """The first paragraph of an error box, without title and frame, and the nearest flag if one is proposed."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = [line.strip("│┃| ").strip() for line in text.splitlines()[1:]]
-    rules = [index for index, line in enumerate(lines) if line and not line.strip("─-╰╯")]
-    message = " ".join(lines[: rules[0]] if rules else lines)
-    message = re.sub(r"^Error parsing \S+: (?=--)", "", message)
-    hint = next((lines[index + 1] for index, line in enumerate(lines) if line.startswith("Perhaps you meant")), "")
-    return f"{message} (perhaps {hint.split()[0]}?)" if hint.startswith("--") else message
+    lines = [line.strip("│|+╭╮╰╯ ") for line in text.splitlines()[1:]]
+    paragraphs = re.split(r"\n(?:[─-]*\n)+", "\n".join(["", *lines, ""]))
+    first, *others = [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()]
+    message = re.sub(r"^Error parsing \S+: (?=--)", "", first)
+    meant = next((re.match(r"Perhaps you meant: (--\S+)", other) for other in others if "Perhaps" in other), None)
+    return f"{message} (perhaps {meant[1]}?)" if meant else message
 
 
 def _value_of(flag: str, words: Arguments) -> str | None:

@@ -206,9 +206,7 @@ class CoDivideConfig(Config):
     """How slowly prototypes and confidence thresholds move."""
     prototype_update: Literal["epoch", "sample"] = "epoch"  # METHOD, section 3: published code; paper: sample
     """Move a prototype once an epoch by the mean of its confident samples, or once a sample."""
-    prototype_class: Literal["classifier", "pseudo-label"] = (
-        "classifier"  # METHOD, section 3: code; paper: pseudo-label
-    )
+    prototype_class: Literal["classifier", "pseudo-label"] = "classifier"  # METHOD, section 3; paper: pseudo-label
     """Whose class a confident sample counts for."""
 
     def __post_init__(self) -> None:

@@ -60,7 +60,17 @@ def model_bytes(model: Ensemble) -> bytes:
         "std": model.std.tolist(),
     }
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    return save(tensors, {name: json.dumps(value) for name, value in metadata.items()})
+    return _in_order(save(tensors, {name: json.dumps(value) for name, value in metadata.items()}))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata in alphabetical order: safetensors shuffles it; equal models are equal files."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of eight bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def load(path: str | Path) -> Ensemble:

@@ -20,9 +20,10 @@ def load(path: Path, label_key: str = "y_train", truth_key: str = "y_true") -> L
     if not path.exists():
         raise InputError(f"there is no file {path}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} is a single array, not an .npz file with x_train and {label_key}")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError(f"{path} is a single array, not an .npz file with x_train and {label_key}")
+        with archive:
             names = set(archive.files)
             wanted = {"x_train", label_key, truth_key, "x_test", "y_test", "classes"} & names
             arrays = {name: archive[name] for name in wanted}

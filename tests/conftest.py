@@ -1,0 +1,50 @@
+"""What all tests share: no network, the parity figures, and tiny data."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+import torch
+from helpers import blobs
+
+from plremix.data.dataset import LabelledImages
+from plremix.data.sources import arrays
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **options: Any) -> NoReturn:
+        raise AssertionError("a test tried to open a network connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    torch.set_num_threads(1)  # the tests' networks are so small that more threads only wait for each other
+
+
+@pytest.fixture(scope="session")
+def parity() -> dict[str, torch.Tensor]:
+    """Figures that the authors' published functions gave for random inputs."""
+    with np.load(FIXTURES / "parity.npz", allow_pickle=False) as archive:
+        return {name: torch.from_numpy(np.array(archive[name])) for name in archive.files}
+
+
+@pytest.fixture
+def tiny() -> LabelledImages:
+    return arrays.from_arrays(blobs())
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.npz"
+    np.savez(path, **blobs())
+    return path

@@ -1,0 +1,175 @@
+"""Co-divide: its targets equal a naive computation, its parts can be swapped, and no split stops it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from helpers import blobs, method_on, same_state, small_config
+from torch import Tensor
+
+from plremix.data.dataset import LabelledImages
+from plremix.data.sources import arrays
+from plremix.methods.codivide import CoDivide
+from plremix.methods.splits import Scores, Split, mixture1d, mixture2d
+
+
+def finite(method: CoDivide) -> bool:
+    return all(torch.isfinite(p).all() for network in method.networks for p in network.state_dict().values())
+
+
+def test_an_epoch_of_each_phase_reports_its_losses(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config())
+    warm = method.train_epoch(0)
+    assert warm["phase"] == "warmup"
+    assert {"loss_classifier", "loss_contrast", "log_negatives"} <= warm.keys()
+    assert method.clean_probability() is None
+    trained = method.train_epoch(1)
+    assert trained["phase"] == "train"
+    assert {"loss_clean", "loss_noisy", "loss_prior", "loss_contrast", "negative_share"} <= trained.keys()
+    assert 0 <= trained["clean_count"] <= 60
+    assert method.clean_probability().shape == (60,)
+
+
+def test_the_networks_start_apart_and_stay_apart(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config())
+    assert not same_state(method.networks[0].state_dict(), method.networks[1].state_dict())
+
+
+def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config())
+    probability = torch.linspace(0, 1, 60)
+    split = Split(probability, torch.zeros(60, 3), torch.zeros(60, 1), None)
+    clean, noisy = torch.tensor([50, 58, 40]), torch.tensor([1, 2, 3])
+    weak1, weak2 = (torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
+    other = method.networks[1].eval()
+    theirs = [other(view[3:]).logits.softmax(1) for view in (weak1, weak2)]
+    state = {name: value.clone() for name, value in method.networks[0].state_dict().items()}
+    method.networks[0].train()
+    both = method.networks[0](torch.cat([weak1, weak2])).logits.softmax(1).chunk(2)
+    method.networks[0].load_state_dict(state)
+
+    targets = method._targets(0, split, clean, noisy, weak1, weak2)
+    for row, sample in enumerate(clean.tolist()):
+        w = float(probability[sample])
+        given = torch.eye(3)[tiny.given_labels[sample]]
+        expected = (w * given + (1 - w) * (both[0][row] + both[1][row]) / 2).square()
+        assert torch.allclose(targets[row], expected / expected.sum(), atol=1e-4)
+    for row in range(3):
+        expected = ((both[0][3 + row] + both[1][3 + row] + theirs[0][row] + theirs[1][row]) / 4).square()
+        assert torch.allclose(targets[3 + row], expected / expected.sum(), atol=1e-4)
+
+
+def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
+    """Embeddings that have these cosines with axis-aligned prototypes."""
+    return Scores(logits, prototype_cosines, torch.eye(logits.shape[1]))
+
+
+def test_the_2d_mixture_sees_both_losses_and_the_1d_one_the_classifiers_alone() -> None:
+    labels = torch.zeros(40, dtype=torch.long)
+    by_classifier = torch.zeros(40, 2)
+    by_classifier[:20, 0], by_classifier[20:, 1] = 4.0, 4.0
+    by_classifier += torch.randn(40, 2, generator=torch.Generator().manual_seed(0)) * 0.1
+    by_prototypes = by_classifier.flip(0)  # the prototypes see it the other way round
+    one, two = (part(scores(by_classifier, by_prototypes), labels) for part in (mixture1d, mixture2d))
+    assert one.losses.shape == (40, 1)
+    assert two.losses.shape == (40, 2)
+    assert (one.clean_probability[:20] > 0.5).all()
+    assert (one.clean_probability[20:] < 0.5).all()
+    both = mixture2d(scores(by_classifier, by_classifier), labels)
+    assert torch.equal(both.clean_probability > 0.5, one.clean_probability > 0.5)
+    expected = torch.nn.functional.cross_entropy(by_prototypes / 0.1, labels, reduction="none")
+    expected = (expected - expected.min()) / (expected.max() - expected.min())
+    assert torch.allclose(two.losses[:, 1], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("side", ["all clean", "all noisy", "one clean", "one noisy"])
+@pytest.mark.parametrize("length", ["clean", "data"])
+def test_an_empty_or_tiny_side_does_not_stop_it(tiny: LabelledImages, side: str, length: str) -> None:
+    method = method_on(tiny, small_config(warmup_epochs=0, epoch_length=length))
+    probability = {"all clean": torch.ones(60), "all noisy": torch.zeros(60)}.get(side)
+    if probability is None:
+        probability = torch.zeros(60) if side == "one clean" else torch.ones(60)
+        probability[7] = 1 - probability[7]
+    real = method.divide
+    method.divide = lambda score, labels: real(score, labels)._replace(clean_probability=probability)
+    metrics = method.train_epoch(0)
+    assert all(np.isfinite(value) for value in metrics.values() if not isinstance(value, str))
+    assert finite(method)
+    assert ("loss_noisy" in metrics) == (side != "all clean")
+    assert ("loss_clean" in metrics) == (side != "all noisy")
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4, 5])
+@pytest.mark.parametrize("flat", [True, False])
+def test_kappa_3_trains_with_few_classes(classes: int, flat: bool) -> None:
+    data = arrays.from_arrays(blobs(classes=classes))
+    method = method_on(data, small_config(kappa=(3,), flat=flat))
+    for epoch in range(2):
+        metrics = method.train_epoch(epoch)
+        assert all(np.isfinite(value) for value in metrics.values() if not isinstance(value, str))
+    assert finite(method)
+
+
+@pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr"])
+@pytest.mark.parametrize("split", ["mixture1d", "mixture2d"])
+def test_parts_are_swapped_by_name(tiny: LabelledImages, contrast: str, split: str) -> None:
+    method = method_on(tiny, small_config(contrast=contrast, split=split))
+    seen = {**method.train_epoch(0), **method.train_epoch(1)}
+    assert ("loss_contrast" in seen) == (contrast != "none")
+    assert finite(method)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prototype_update": "sample"},
+        {"prototype_class": "pseudo-label"},
+        {"warmup_entropy": True},
+        {"given_label_epochs": 0},
+        {"kappa": (0,)},
+    ],
+)
+def test_options_of_the_paper_train_too(tiny: LabelledImages, changes: dict) -> None:
+    method = method_on(tiny, small_config(**changes))
+    method.train_epoch(0)
+    method.train_epoch(1)
+    assert finite(method)
+
+
+def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(warmup_epochs=0, prototype_momentum=0.9))
+    before = method._score()
+    start = [score.prototypes.clone() for score in before]
+    for k in range(3):
+        mean = before[0].embeddings[tiny.given_labels == k].mean(0)
+        assert torch.allclose(start[0][k], mean / mean.norm(), atol=1e-5)
+    method.train_epoch(0)
+    for old, new in zip(start, method.prototypes, strict=True):
+        assert torch.allclose(new.norm(dim=1), torch.ones(3), atol=1e-5)
+        assert not torch.equal(old, new)
+
+
+def test_the_published_epoch_is_as_long_as_the_clean_side(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(epoch_length="clean"))
+    split = Split((torch.arange(60) < 25).float(), torch.zeros(60, 3), torch.zeros(60, 1), None)
+    clean, noisy = method._draw_epoch(split, 0, 0)
+    assert len(clean) == len(noisy) == 24
+    assert set(clean.tolist()) <= set(range(25))
+    by_data = method_on(tiny, small_config(epoch_length="data"))
+    clean, noisy = by_data._draw_epoch(split, 0, 0)
+    assert len(clean) == len(noisy) == 56
+    assert set(noisy.tolist()) <= set(range(25, 60))
+
+
+def test_state_goes_on_exactly(tiny: LabelledImages) -> None:
+    config = small_config(epochs=4)
+    straight, broken = method_on(tiny, config), method_on(tiny, config)
+    for epoch in range(2):
+        straight.train_epoch(epoch)
+        broken.train_epoch(epoch)
+    resumed = method_on(tiny, config)
+    resumed.load_state_dict(broken.state_dict())
+    for epoch in (2, 3):
+        assert straight.train_epoch(epoch) == resumed.train_epoch(epoch)
+    assert same_state(straight.state_dict(), resumed.state_dict())

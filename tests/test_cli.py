@@ -1,0 +1,156 @@
+"""The command line: promises kept, bad input in one line with status 2, and no torch before it is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import blobs, contents
+
+from plremix import __version__
+from plremix.cli import main
+
+SMALL = ["--width", "4", "--batch-size", "8", "--embedding-size", "8", "--epochs", "3", "--device", "cpu"]
+
+
+def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "plremix", *words], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "digits-sym-80", "--kapa", "3"], "--kapa"),
+        (["train", "digits-sym-80", "--noise-ratio", "1.5"], "--noise-ratio must be a share from 0 to 1, got 1.5"),
+        (["train", "digits-sym-80", "--kappa", "-1"], "kappa"),
+        (["train", "digits-sym-80", "--kappa=-1"], "--kappa must be 0 or more"),
+        (["train", "digits-sym-80", "--kappa", "x"], "--kappa"),
+        (["train", "digits-sym-80", "--batch-size", "1"], "--batch-size must be at least 2"),
+        (["train", "digits-sym-80", "--epochs", "0"], "--epochs must be at least 1"),
+        (["train", "digits-sym-80", "--epochs", "many"], "--epochs"),
+        (["train", "digits-sym-80", "--warmup-epochs", "99"], "--warmup-epochs must be at most"),
+        (["train", "digits-sym-80", "--split", "magic"], "magic"),
+        (["train", "digits-sym-80", "--method", "magic"], "there is no method 'magic'"),
+        (["train", "digits-sym-80", "--method", "cross-entropy", "--kappa", "3"], "--kappa"),
+        (["train", "mnist"], "there is no recipe 'mnist'"),
+        (["train"], "needs a recipe"),
+        (["train", "digits-sym-80", "--config", "x.json"], "not from both"),
+        (["train", "--config", "nowhere.json"], "cannot be read"),
+        (["train", "own.npz", "--noise-ratio", "0.3"], "--noise-ratio does nothing without noise"),
+        (["demo", "--bogus"], "--bogus"),
+        (["recipes", "mnist"], "there is no recipe"),
+        (["recipes", "a", "b"], "one name at most"),
+        (["dance"], "there is no command 'dance'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    assert message in said.err
+    assert "│" not in said.err
+
+
+@pytest.mark.parametrize("words", [["--help"], ["recipes"], ["train", "digits-sym-80", "--kapa", "3"], ["train", "-h"]])
+def test_help_and_errors_answer_without_torch_and_at_once(words: list[str]) -> None:
+    best = 99.0
+    for _ in range(3):
+        began = time.perf_counter()
+        program = f"import sys; from plremix.cli import main; status = main({words}); assert 'torch' not in sys.modules"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        best = min(best, time.perf_counter() - began)
+        assert "AssertionError" not in done.stderr
+    assert best < 1.0
+
+
+def test_version_and_recipes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+    assert main(["recipes"]) == 0
+    assert "digits-asym-40" in capsys.readouterr().out
+    assert main(["recipes", "digits-sym-90"]) == 0
+    assert "noise_ratio            0.9" in capsys.readouterr().out
+
+
+def test_train_on_an_npz_file_and_again_from_its_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "own.npz", worst=blobs()["y_train"], **blobs())
+    first, second = tmp_path / "first", tmp_path / "second"
+    flags = ["--label-key", "worst", "--truth-key", "y_true", "--seed", "5", *SMALL]
+    assert main(["train", str(tmp_path / "own.npz"), *flags, "--out", str(first)]) == 0
+    said = capsys.readouterr().out
+    assert "plremix" in said
+    assert "report.html" in said
+    assert main(["train", "--config", str(first / "config.json"), "--out", str(second), "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert contents(first, "metrics.jsonl", "labels.csv") == contents(second, "metrics.jsonl", "labels.csv")
+    assert json.loads((first / "config.json").read_text())["seed"] == 5
+
+
+def test_flags_override_a_recipe_and_schedules_follow_the_length(tmp_path: Path) -> None:
+    flags = [
+        "--epochs",
+        "4",
+        "--warmup-epochs",
+        "2",
+        "--kappa",
+        "2",
+        "--no-flat",
+        "--split",
+        "mixture1d",
+        "--width",
+        "4",
+    ]
+    assert main(["train", "digits-sym-50", *flags, "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["epochs"], config["warmup_epochs"], config["lr_epochs"]) == (4, 2, [3])
+    assert (config["kappa"], config["flat"], config["split"]) == ([2], False, "mixture1d")
+
+
+def test_the_default_folder_names_recipe_method_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "digits-sym-20", "--method", "cross-entropy", "--epochs", "1", "--quiet"]) == 0
+    out = tmp_path / "runs" / "digits-sym-20-cross-entropy-seed0"
+    assert json.loads((out / "summary.json").read_text())["status"] == "done"
+    noise = json.loads((out / "noise.json").read_text())
+    assert len(noise) == 1400
+
+
+def test_the_demo_writes_both_runs_and_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "demo"
+    assert main(["demo", "--epochs", "2", "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    for method in ("cross-entropy", "plremix"):
+        assert (out / method / "report.html").exists()
+        assert f"│ {method}" in said
+    assert str(out / "plremix" / "report.html") in said.replace("\n", "")
+    assert main(["demo", "--epochs", "2", "--out", str(out)]) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_leaves_a_run_that_resume_continues(tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", **blobs(count=120))
+    words = ["train", str(tmp_path / "own.npz"), *SMALL, "--epochs", "12"]
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    assert plremix(*words, "--out", str(straight), "--quiet").returncode == 0
+    process = subprocess.Popen([sys.executable, "-m", "plremix", *words, "--out", str(broken)], stderr=subprocess.PIPE)
+    metrics = broken / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") >= 3):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"--resume" in complaint
+    assert b"Traceback" not in complaint
+    assert json.loads((broken / "summary.json").read_text())["status"] == "interrupted"
+    assert plremix(*words, "--out", str(broken), "--resume", "--quiet").returncode == 0
+    files = ("metrics.jsonl", "labels.csv", "model.safetensors")
+    assert contents(straight, *files) == contents(broken, *files)

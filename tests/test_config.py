@@ -1,0 +1,93 @@
+"""Settings: every impossible value has a message for people, and config.json comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plremix.config import CoDivideConfig, CrossEntropyConfig, config_class, from_dict, read_config
+from plremix.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"noise_ratio": 1.5}, "--noise-ratio must be a share from 0 to 1, got 1.5"),
+        ({"noise_ratio": -0.1}, "--noise-ratio"),
+        ({"noise_ratio": float("nan")}, "--noise-ratio"),
+        ({"kappa": (-1,)}, "--kappa must be 0 or more, got -1"),
+        ({"kappa": ()}, "--kappa must be one or more numbers"),
+        ({"kappa": (3, 1)}, "--kappa-epochs must be 1 epochs"),
+        ({"kappa_epochs": (70, 40)}, "--kappa-epochs must be rising"),
+        ({"batch_size": 1}, "--batch-size must be at least 2, got 1"),
+        ({"epochs": 0}, "--epochs must be at least 1, got 0"),
+        ({"epochs": 5}, "--warmup-epochs must be at most the 5 epochs, got 10"),
+        ({"lr": 0.0}, "--lr must be above 0"),
+        ({"lr": float("inf")}, "--lr must be above 0"),
+        ({"temperature": 0.0}, "--temperature must be above 0"),
+        ({"lambda_u": -1.0}, "--lambda-u must be 0 or more"),
+        ({"momentum": 1.0}, "--momentum"),
+        ({"noise_map": "3>5"}, "--noise-map must look like 3:5,5:3"),
+        ({"split": "magic"}, "--split must be one of mixture1d, mixture2d"),
+        ({"devices": 0}, "--devices must be at least 1"),
+        ({"devices": 128}, "--batch-size must be at least one sample for each of the 128 processes"),
+        ({"seed": -1}, "--seed must be 0 or more"),
+    ],
+)
+def test_impossible_values_are_told(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("(", r"\(").replace(".", r"\.")):
+        CoDivideConfig(**changes)
+
+
+def test_kappa_falls_at_its_epochs_or_stays() -> None:
+    config = CoDivideConfig()
+    assert [config.kappa_at(epoch) for epoch in (0, 39, 40, 69, 70, 399)] == [3, 3, 2, 2, 1, 1]
+    fixed = CoDivideConfig(kappa=(0,))
+    assert fixed.kappa_at(300) == 0
+
+
+def test_the_learning_rate_falls_tenfold_at_its_epochs() -> None:
+    config = CrossEntropyConfig(lr=0.1, lr_epochs=(5, 8), epochs=10)
+    assert [config.learning_rate(epoch) for epoch in (0, 4, 5, 8)] == pytest.approx([0.1, 0.1, 0.01, 0.001])
+
+
+@pytest.mark.parametrize("config", [CoDivideConfig(noise_file=Path("a b.json"), width=8), CrossEntropyConfig(seed=3)])
+def test_a_config_survives_json(config: Any) -> None:
+    assert from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a config.json"),
+        ('{"schema_version": 99, "method": "plremix"}', "not a config.json"),
+        ('{"schema_version": 1, "method": "magic"}', "no method 'magic'"),
+        ('{"schema_version": 1, "method": "plremix", "bogus": 1}', "unknown settings .* bogus"),
+        ('{"schema_version": 1, "method": "plremix", "epochs": "ten"}', "'epochs' cannot be 'ten'"),
+        ('{"schema_version": 1, "method": "plremix", "kappa": [1, "2"]}', "'kappa' cannot be"),
+        ('{"schema_version": 1, "method": "plremix", "lr": -1}', "--lr must be above 0"),
+    ],
+)
+def test_a_config_file_that_cannot_be_right_is_told(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_config(tmp_path / "config.json")
+
+
+def test_every_setting_says_what_it_is() -> None:
+    """The help of a flag is the string below its field, and the source of a default the comment beside it."""
+    source = (Path(__file__).parents[1] / "src" / "plremix" / "config.py").read_text(encoding="utf-8")
+    for name in {field.name for kind in (CoDivideConfig, CrossEntropyConfig) for field in fields(kind)} - {"method"}:
+        lines = source.splitlines()
+        at = next(index for index, line in enumerate(lines) if line.startswith(f"    {name}: "))
+        assert lines[at + 1].startswith('    """'), f"{name} has no description"
+
+
+def test_an_unknown_method_is_told() -> None:
+    with pytest.raises(InputError, match="there is no method 'magic'; choose one of cross-entropy, plremix"):
+        config_class("magic")

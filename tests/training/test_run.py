@@ -1,0 +1,224 @@
+"""A run from start to end: its folder, going on after a stop, Ctrl-C, two processes, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import blobs, contents, small_config, small_cross_entropy
+
+import plremix
+from plremix.config import Config, read_config
+from plremix.data.sources import arrays
+from plremix.errors import InputError
+from plremix.training import run as run_module
+from plremix.training import train
+from plremix.training.checkpoint import load_checkpoint, save_checkpoint
+from plremix.training.folder import RunFolder
+
+EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "noise.json", "model.safetensors")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+    """The run is stopped in the middle of the epoch after `epochs` finished ones."""
+    real = run_module._Run._epoch
+
+    def epoch(self: Any, number: int) -> None:
+        if number == epochs:
+            self.method.train_epoch(number)
+            raise error
+        real(self, number)
+
+    monkeypatch.setattr(run_module._Run, "_epoch", epoch)
+
+
+@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
+def test_a_finished_run_leaves_every_file_it_promises(tmp_path: Path, tiny_file: Path, make: Any) -> None:
+    config, out = make(data=str(tiny_file)), tmp_path / "run"
+    summary = train(config, out)
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    promised = {"config.json", "timing.jsonl", "summary.json", "report.html", "checkpoint/last.pt", *EXACT}
+    assert promised <= names
+    assert not [name for name in names if "writing" in name]
+
+    assert summary == json.loads((out / "summary.json").read_text())
+    assert summary["status"] == "done"
+    assert summary["method"] == config.method
+    assert 0 <= summary["last"] <= summary["best"] <= 1
+    wrong = blobs()["y_train"] != blobs()["y_true"]
+    assert summary["noise_rate"] == pytest.approx(wrong.mean())
+    assert set(summary["detection"]) == {"auroc", "average_precision", "precision", "recall"}
+
+    history = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in history] == [0, 1, 2]
+    assert all("seconds" not in line for line in history)
+    assert len((out / "timing.jsonl").read_text().splitlines()) == 3
+    assert json.loads((out / "noise.json").read_text()) == blobs()["y_train"].tolist()
+    assert read_config(out / "config.json") == config
+    stored = json.loads((out / "config.json").read_text())
+    assert stored["schema_version"] == 1
+    assert {"plremix", "torch"} <= stored["versions"].keys()
+
+    labels = rows(out / "labels.csv")
+    assert list(labels[0]) == ["id", "given_label", "predicted_label", "is_label_issue", "label_score", "confidence"]
+    assert [row["given_label"] for row in labels] == [str(label) for label in blobs()["y_train"]]
+    assert {row["is_label_issue"] for row in labels} <= {"True", "False"}
+    assert all(0 <= float(row["label_score"]) <= 1 for row in labels)
+    corrected = rows(out / "labels_corrected.csv")
+    assert list(corrected[0]) == ["id", "given_label", "corrected_label", "action"]
+    for row, label in zip(corrected, labels, strict=True):
+        assert row["action"] == "keep" if label["is_label_issue"] == "False" else row["action"] in ("relabel", "review")
+        expected = label["predicted_label"] if row["action"] == "relabel" else row["given_label"]
+        assert row["corrected_label"] == expected
+
+
+def test_the_model_predicts_what_the_labels_say(tmp_path: Path, tiny_file: Path) -> None:
+    train(small_config(data=str(tiny_file)), tmp_path / "run")
+    model = plremix.load(tmp_path / "run")
+    probabilities = model(arrays.load(tiny_file).images)
+    labels = rows(tmp_path / "run" / "labels.csv")
+    assert [model.classes[k] for k in probabilities.argmax(1)] == [row["predicted_label"] for row in labels]
+    assert probabilities.max(1).values.tolist() == pytest.approx([float(r["confidence"]) for r in labels], abs=1e-4)
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    tmp_path: Path, tiny_file: Path, monkeypatch: pytest.MonkeyPatch, epochs: int
+) -> None:
+    config = small_config(data=str(tiny_file))
+    train(config, tmp_path / "straight")
+    with monkeypatch.context() as patch:
+        stop_after(patch, epochs)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "broken")
+    stopped = json.loads((tmp_path / "broken" / "summary.json").read_text())
+    assert stopped["status"] == "interrupted"
+    assert stopped["epochs_done"] == epochs
+    train(config, tmp_path / "broken", resume=True)
+    assert contents(tmp_path / "straight", *EXACT) == contents(tmp_path / "broken", *EXACT)
+
+
+def test_a_log_that_ran_ahead_of_the_checkpoint_is_cut_back(tmp_path: Path, tiny_file: Path) -> None:
+    config, out = small_config(data=str(tiny_file)), tmp_path / "run"
+    train(config, out)
+    before = contents(out, *EXACT)
+    (out / "summary.json").unlink()
+    with open(out / "metrics.jsonl", "a") as file:
+        file.write('{"epoch": 3, "half a li')
+    train(config, out, resume=True)
+    assert contents(out, *EXACT) == before
+
+
+def test_a_failed_run_says_so_and_can_go_on(tmp_path: Path, tiny_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small_config(data=str(tiny_file))
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1, RuntimeError)
+        with pytest.raises(RuntimeError):
+            train(config, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "failed"
+    assert train(config, tmp_path / "run", resume=True)["status"] == "done"
+
+
+def test_a_folder_that_holds_a_run_is_refused_without_resume(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_cross_entropy(data=str(tiny_file), epochs=1)
+    train(config, tmp_path / "run")
+    with pytest.raises(InputError, match="holds a run already"):
+        train(config, tmp_path / "run")
+    again = train(config, tmp_path / "run", resume=True)
+    assert again["status"] == "done"
+
+
+def test_a_folder_of_another_config_is_refused_with_the_differences(tmp_path: Path, tiny_file: Path) -> None:
+    train(small_cross_entropy(data=str(tiny_file), epochs=1), tmp_path / "run")
+    with pytest.raises(InputError, match=r"epochs was 1 and is 2; lr was 0\.02 and is 0\.1"):
+        train(small_cross_entropy(data=str(tiny_file), epochs=2, lr=0.1), tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "junk", "foreign"])
+def test_a_checkpoint_that_cannot_be_used_is_told_and_kept(tmp_path: Path, tiny_file: Path, damage: str) -> None:
+    config, out = small_config(data=str(tiny_file)), tmp_path / "run"
+    train(config, out)
+    (out / "summary.json").unlink()
+    path = out / "checkpoint" / "last.pt"
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:1000])
+    elif damage == "junk":
+        path.write_bytes(b"junk")
+    else:
+        torch.save({"weights": torch.zeros(3)}, path)
+    before = contents(out, "checkpoint/last.pt", *EXACT)
+    with pytest.raises(InputError, match="checkpoint"):
+        train(config, out, resume=True)
+    assert contents(out, "checkpoint/last.pt", *EXACT) == before
+
+
+def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "last.pt"
+    save_checkpoint(path, {"value": 1})
+
+    def break_off(content: object, file: Any) -> None:
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(torch, "save", break_off)
+    with pytest.raises(OSError, match="no space"):
+        save_checkpoint(path, {"value": 2})
+    assert load_checkpoint(path)["value"] == 1
+
+
+def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot be written"):
+        train(small_cross_entropy(data=str(tiny_file)), tmp_path / "file" / "run")
+
+
+def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path) -> None:
+    summary = train(small_config(data=str(tiny_file), devices=2, epochs=2), tmp_path / "run")
+    assert summary["status"] == "done"
+    assert summary["epochs_done"] == 2
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_run_without_test_set_or_truth_has_neither_in_its_files(tmp_path: Path) -> None:
+    values = blobs()
+    np.savez(tmp_path / "bare.npz", x_train=values["x_train"], y_train=values["y_train"])
+    summary = train(small_config(data=str(tmp_path / "bare.npz")), tmp_path / "run")
+    assert summary["last"] is None
+    assert summary["best"] is None
+    assert "detection" not in summary
+    assert "noise_rate" not in summary
+    assert summary["noise_rate_estimate"] is not None
+    history = RunFolder(tmp_path / "run").read_history()
+    assert not any("accuracy" in name or name.startswith("clean_auroc") for line in history for name in line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"device": "cuda"}, "no GPU was found"), ({"precision": "bf16-mixed", "device": "cpu"}, "needs a GPU")],
+)
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_what_this_machine_cannot_do_is_refused_before_anything_is_written(
+    tmp_path: Path, tiny_file: Path, changes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        train(small_config(data=str(tiny_file), **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_noise_file_is_what_is_trained_on(tmp_path: Path, tiny_file: Path) -> None:
+    given = [(label + 1) % 3 for label in blobs()["y_true"].tolist()]
+    (tmp_path / "noise.json").write_text(json.dumps(given))
+    config: Config = small_cross_entropy(data=str(tiny_file), epochs=1, noise_file=tmp_path / "noise.json")
+    summary = train(config, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "noise.json").read_text()) == given
+    assert summary["noise_rate"] == 1.0
