@@ -160,8 +160,8 @@ class CoDivideConfig(Config):
     method: Literal["plremix"] = "plremix"
 
     # --- parts
-    split: Literal["mixture1d", "mixture2d"] = "mixture2d"  # paper, sec. 3.2
-    """Who is clean: a mixture over the classifier's loss alone, or jointly with the prototypes' loss."""
+    split: Literal["mixture1d", "mixture2d", "neighbours"] = "mixture2d"  # paper, sec. 3.2
+    """Who is clean: by a mixture over the classifier's loss (1d), that and the prototypes' (2d), or by the neighbours."""
     contrast: Literal["none", "simclr", "scl", "plr"] = "plr"  # paper, sec. 3.3
     """The contrastive part: none, every other sample negative, same pseudo label positive, or pseudo-label relaxed."""
     flat: bool = True  # METHOD, section 5
@@ -198,6 +198,10 @@ class CoDivideConfig(Config):
     """MixUp draws its share from Beta(beta, beta)."""
     clean_threshold: float = 0.5  # METHOD, section 1
     """A sample is clean if its probability is above this."""
+    neighbours: int = 10  # ours: METHOD, section 8
+    """Neighbours of a sample in the graph of --split neighbours."""
+    neighbour_alpha: float = 0.99  # ours: METHOD, section 8
+    """How far labels travel over that graph, from 0 to below 1."""
     epoch_length: Literal["clean", "data"] = "clean"  # published code; METHOD, section 7 on why small data wants "data"
     """Steps of an epoch: the number of clean batches (as published), or N / b with either side drawn anew as needed."""
 
@@ -227,6 +231,8 @@ class CoDivideConfig(Config):
             self.warmup_epochs,
             f"at most the {self.epochs} epochs",
         )
+        _require(self.neighbours >= 1, "--neighbours", self.neighbours, "at least 1")
+        _require(0 <= self.neighbour_alpha < 1, "--neighbour-alpha", self.neighbour_alpha, "from 0 to below 1")
         _require(self.ramp_epochs >= 1, "--ramp-epochs", self.ramp_epochs, "at least 1")
         _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
         for name in ("temperature", "warmup_temperature", "sharpen", "beta"):

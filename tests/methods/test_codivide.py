@@ -23,12 +23,12 @@ def test_an_epoch_of_each_phase_reports_its_losses(tiny: LabelledImages) -> None
     warm = method.train_epoch(0)
     assert warm["phase"] == "warmup"
     assert {"loss_classifier", "loss_contrast", "log_negatives"} <= warm.keys()
-    assert method.clean_probability() is None
+    assert method.clean_samples() is None
     trained = method.train_epoch(1)
     assert trained["phase"] == "train"
     assert {"loss_clean", "loss_noisy", "loss_prior", "loss_contrast", "negative_share"} <= trained.keys()
     assert 0 <= trained["clean_count"] <= 60
-    assert method.clean_probability().shape == (60,)
+    assert [part.shape for part in method.clean_samples()] == [(2, 60), (2, 60)]
 
 
 def test_the_networks_start_apart_and_stay_apart(tiny: LabelledImages) -> None:
@@ -39,7 +39,7 @@ def test_the_networks_start_apart_and_stay_apart(tiny: LabelledImages) -> None:
 def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config())
     probability = torch.linspace(0, 1, 60)
-    split = Split(probability, torch.zeros(60, 3), torch.zeros(60, 1), None)
+    split = Split(probability > 0.5, probability, torch.zeros(60, 3), torch.zeros(60, 1), None)
     clean, noisy = torch.tensor([50, 58, 40]), torch.tensor([1, 2, 3])
     weak1, weak2 = (torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
     other = method.networks[1].eval()
@@ -71,16 +71,17 @@ def test_the_2d_mixture_sees_both_losses_and_the_1d_one_the_classifiers_alone() 
     by_classifier[:20, 0], by_classifier[20:, 1] = 4.0, 4.0
     by_classifier += torch.randn(40, 2, generator=torch.Generator().manual_seed(0)) * 0.1
     by_prototypes = by_classifier.flip(0)  # the prototypes see it the other way round
-    one, two = (part(scores(by_classifier, by_prototypes), labels) for part in (mixture1d, mixture2d))
-    assert one.losses.shape == (40, 1)
-    assert two.losses.shape == (40, 2)
+    config = small_config()
+    (one,), (two,) = (part([scores(by_classifier, by_prototypes)], labels, config) for part in (mixture1d, mixture2d))
+    assert one.points.shape == (40, 1)
+    assert two.points.shape == (40, 2)
     assert (one.clean_probability[:20] > 0.5).all()
     assert (one.clean_probability[20:] < 0.5).all()
-    both = mixture2d(scores(by_classifier, by_classifier), labels)
+    (both,) = mixture2d([scores(by_classifier, by_classifier)], labels, config)
     assert torch.equal(both.clean_probability > 0.5, one.clean_probability > 0.5)
     expected = torch.nn.functional.cross_entropy(by_prototypes / 0.1, labels, reduction="none")
     expected = (expected - expected.min()) / (expected.max() - expected.min())
-    assert torch.allclose(two.losses[:, 1], expected, atol=1e-5)
+    assert torch.allclose(two.points[:, 1], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("side", ["all clean", "all noisy", "one clean", "one noisy"])
@@ -92,7 +93,9 @@ def test_an_empty_or_tiny_side_does_not_stop_it(tiny: LabelledImages, side: str,
         probability = torch.zeros(60) if side == "one clean" else torch.ones(60)
         probability[7] = 1 - probability[7]
     real = method.divide
-    method.divide = lambda score, labels: real(score, labels)._replace(clean_probability=probability)
+    method.divide = lambda *given: [
+        split._replace(is_clean=probability > 0.5, clean_probability=probability) for split in real(*given)
+    ]
     metrics = method.train_epoch(0)
     assert all(np.isfinite(value) for value in metrics.values() if not isinstance(value, str))
     assert finite(method)
@@ -112,7 +115,7 @@ def test_kappa_3_trains_with_few_classes(classes: int, flat: bool) -> None:
 
 
 @pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr"])
-@pytest.mark.parametrize("split", ["mixture1d", "mixture2d"])
+@pytest.mark.parametrize("split", ["mixture1d", "mixture2d", "neighbours"])
 def test_parts_are_swapped_by_name(tiny: LabelledImages, contrast: str, split: str) -> None:
     method = method_on(tiny, small_config(contrast=contrast, split=split))
     seen = {**method.train_epoch(0), **method.train_epoch(1)}
@@ -152,7 +155,7 @@ def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: Labelled
 
 def test_the_published_epoch_is_as_long_as_the_clean_side(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(epoch_length="clean"))
-    split = Split((torch.arange(60) < 25).float(), torch.zeros(60, 3), torch.zeros(60, 1), None)
+    split = Split(torch.arange(60) < 25, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1), None)
     clean, noisy = method._draw_epoch(split, 0, 0)
     assert len(clean) == len(noisy) == 24
     assert set(clean.tolist()) <= set(range(25))

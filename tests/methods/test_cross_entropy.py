@@ -13,5 +13,5 @@ def test_it_learns_what_can_be_learned() -> None:
     losses = [method.train_epoch(epoch)["loss"] for epoch in range(15)]
     assert losses[-1] < losses[0] / 2
     assert (method.logits(data.test_images).argmax(1) == data.test_labels).float().mean() > 0.9
-    assert method.clean_probability() is None
+    assert method.clean_samples() is None
     assert not method.verdict().is_label_issue.any()

@@ -21,12 +21,17 @@ def test_top5_counts_from_ten_classes_up() -> None:
 def test_split_quality_against_counts_by_hand() -> None:
     probability = torch.tensor([0.9, 0.8, 0.4, 0.7, 0.1])
     right = torch.tensor([True, True, True, False, False])
-    quality = split_quality(probability, right, 0.5)
+    quality = split_quality(probability[None] > 0.5, probability[None], right)
     assert quality == pytest.approx({"clean_precision": 2 / 3, "clean_recall": 2 / 3, "clean_auroc": 5 / 6})
+    perfect = torch.tensor([1.0, 1, 1, 0, 0])
+    both = torch.stack([probability, perfect])
+    quality = split_quality(both > 0.5, both, right)
+    assert quality == pytest.approx({"clean_precision": 5 / 6, "clean_recall": 5 / 6, "clean_auroc": 11 / 12})
 
 
 def test_measures_without_meaning_are_left_out() -> None:
-    assert "clean_auroc" not in split_quality(torch.rand(4), torch.ones(4, dtype=torch.bool), 0.5)
+    everyone = torch.ones(1, 4, dtype=torch.bool)
+    assert "clean_auroc" not in split_quality(everyone, torch.rand(1, 4), everyone[0])
     nothing = detection(np.ones(3), np.zeros(3, bool), np.zeros(3, bool))
     assert nothing == {"auroc": None, "average_precision": None, "precision": None, "recall": None}
 

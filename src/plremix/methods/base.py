@@ -29,8 +29,8 @@ class Method(Protocol):
     def logits(self, images: Tensor) -> Tensor:
         """Class logits (n, C) for uint8 images (n, c, H, W)."""
 
-    def clean_probability(self) -> Tensor | None:
-        """How sure the last epoch's split was of each sample (N,); None where there is no split."""
+    def clean_samples(self) -> tuple[Tensor, Tensor] | None:
+        """The last epoch's split: who was clean (n networks, N), and how sure that was; None without one."""
 
     def verdict(self) -> Verdict:
         """What the networks, as they are now, think of every given label."""

@@ -74,11 +74,11 @@ class CoDivide:
             return {"phase": "warmup", **averages.means()}
 
         scores = self._score()
-        self.splits = [self.divide(score, self.labels) for score in scores]
+        self.splits = self.divide(scores, self.labels, self.config)
         for index in (0, 1):
             self._train(index, self.splits[1 - index], epoch, averages)
             self._move_prototypes(index, scores[index], epoch)
-        clean = [int(self._is_clean(split).sum()) for split in self.splits]
+        clean = [int(split.is_clean.sum()) for split in self.splits]
         return {"phase": "train", "clean_count": sum(clean) // 2, **averages.means()}
 
     def _score(self) -> list[Scores]:
@@ -90,9 +90,6 @@ class CoDivide:
             Scores(out.logits, out.embeddings, prototypes)
             for out, prototypes in zip(outputs, self.prototypes, strict=True)
         ]
-
-    def _is_clean(self, split: Split) -> Tensor:
-        return split.clean_probability > self.config.clean_threshold
 
     # --- warm-up: cross-entropy on a weak view, contrast with every other sample on two strong ones ---
 
@@ -140,7 +137,7 @@ class CoDivide:
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> tuple[Tensor, Tensor]:
         """The order of either side for a whole epoch: as many batches as the setting says, a short side repeated."""
-        size, is_clean = self.config.batch_size, self._is_clean(split).cpu()
+        size, is_clean = self.config.batch_size, split.is_clean.cpu()
         clean, noisy = is_clean.nonzero()[:, 0], (~is_clean).nonzero()[:, 0]
         steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.bank)) // size)
         draws = generator(self.config.seed, "order", index, epoch)
@@ -236,19 +233,25 @@ class CoDivide:
         logits = [learner.predict(self.bank.images, self.bank).logits for learner in self.learners]
         return judge_labels(torch.stack(logits).cpu().numpy(), self.labels.cpu().numpy())
 
-    def clean_probability(self) -> Tensor | None:
+    def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if not self.splits:
             return None
-        return torch.stack([split.clean_probability for split in self.splits]).mean(0)
+        return (
+            torch.stack([split.is_clean for split in self.splits]),
+            torch.stack([split.clean_probability for split in self.splits]),
+        )
 
     def split_details(self) -> Arrays:
-        splits = [self.divide(score, self.labels) for score in self._score()]
-        return {
+        splits = self.divide(self._score(), self.labels, self.config)
+        details = {
             "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
-            "losses": np.stack([split.losses.numpy() for split in splits]),
-            "means": np.stack([split.mixture.means for split in splits]),
-            "covariances": np.stack([split.mixture.covariances for split in splits]),
+            "points": np.stack([split.points.numpy() for split in splits]),
         }
+        mixtures = [split.mixture for split in splits if split.mixture is not None]
+        if mixtures:
+            details["means"] = np.stack([mixture.means for mixture in mixtures])
+            details["covariances"] = np.stack([mixture.covariances for mixture in mixtures])
+        return details
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -51,7 +51,7 @@ class CrossEntropy:
     def verdict(self) -> Verdict:
         return judge_labels(self.logits(self.bank.images).cpu().numpy()[None], self.labels.cpu().numpy())
 
-    def clean_probability(self) -> Tensor | None:
+    def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         return None
 
     def split_details(self) -> Arrays:

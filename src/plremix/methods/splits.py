@@ -1,15 +1,26 @@
-"""The split part of co-divide: one network's scores in, who is clean out. Parts are chosen by name."""
+"""The split part of co-divide: what both networks say of the training set in, who is clean out, for each network.
+
+Parts are chosen by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from plremix.selection import Mixture, fit_mixture, normalise_losses, prototype_logits
+from plremix.config import CoDivideConfig
+from plremix.selection import (
+    Mixture,
+    fit_mixture,
+    nearest_neighbours,
+    normalise_losses,
+    prototype_logits,
+    spread_labels,
+)
 
 
 class Scores(NamedTuple):
@@ -21,38 +32,60 @@ class Scores(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Who is clean, and the class scores that PLR takes its likely classes from."""
+    """Who is clean, how sure that is, and the class scores that PLR takes its likely classes from."""
 
-    clean_probability: Tensor  # (N,)
+    is_clean: Tensor  # bool (N,)
+    clean_probability: Tensor  # (N,): weight of the given label in the targets of the clean side
     class_scores: Tensor  # (N, C)
-    losses: Tensor  # (N, f), normalised: what the mixture saw
-    mixture: Mixture
+    points: Tensor  # (N, 1 or 2) in [0, 1]: what the decision was made from, for people to look at
+    mixture: Mixture | None
 
 
-SplitPart = Callable[[Scores, Tensor], Split]
+SplitPart = Callable[[Sequence[Scores], Tensor, CoDivideConfig], list[Split]]
 
 
-def mixture1d(scores: Scores, labels: Tensor) -> Split:
+def mixture1d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
     """A mixture over the classifier's loss alone (DivideMix; the paper's "w/o 2d GMM")."""
-    return _by_mixture(scores, F.cross_entropy(scores.logits, labels, reduction="none")[:, None])
+    return [_by_mixture(one, _classifier_loss(one, labels)[:, None], config) for one in scores]
 
 
-def mixture2d(scores: Scores, labels: Tensor) -> Split:
+def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
     """A mixture over the classifier's and the prototypes' loss jointly (paper, sec. 3.2)."""
-    by_classifier = F.cross_entropy(scores.logits, labels, reduction="none")
-    by_prototypes = F.cross_entropy(prototype_logits(scores.embeddings, scores.prototypes), labels, reduction="none")
-    return _by_mixture(scores, torch.stack([by_classifier, by_prototypes], dim=1))
+    splits = []
+    for one in scores:
+        by_prototypes = F.cross_entropy(prototype_logits(one.embeddings, one.prototypes), labels, reduction="none")
+        splits.append(_by_mixture(one, torch.stack([_classifier_loss(one, labels), by_prototypes], dim=1), config))
+    return splits
 
 
-def _by_mixture(scores: Scores, losses: Tensor) -> Split:
-    mixture = fit_mixture(losses.cpu().numpy())
-    device = losses.device
-    return Split(
-        torch.from_numpy(mixture.clean_probability).float().to(device),
-        scores.logits,
-        torch.from_numpy(normalise_losses(losses.cpu().numpy())).float(),
-        mixture,
-    )
+def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
+    """Clean where the neighbourhood's class is the given one (METHOD, section 8); PLR's sets are the neighbourhood's."""
+    classes = scores[0].logits.shape[1]
+    posteriors = [
+        spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
+        for one in scores
+    ]
+    splits = []
+    for one, posterior in zip(scores, posteriors, strict=True):
+        believed = posterior.gather(1, labels[:, None])[:, 0]
+        is_clean = posterior.argmax(1) == labels
+        disbelief = 1 - believed / posterior.max(1).values.clamp(min=1e-30)
+        losses = normalise_losses(_classifier_loss(one, labels).cpu().numpy())
+        points = torch.cat([torch.from_numpy(losses).float(), disbelief.cpu()[:, None]], dim=1)
+        splits.append(Split(is_clean, 1 - disbelief, posterior, points, None))
+    return splits
 
 
-SPLITS: dict[str, SplitPart] = {"mixture1d": mixture1d, "mixture2d": mixture2d}
+def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:
+    return F.cross_entropy(scores.logits, labels, reduction="none")
+
+
+def _by_mixture(scores: Scores, losses: Tensor, config: CoDivideConfig) -> Split:
+    values = losses.cpu().numpy()
+    mixture = fit_mixture(values)
+    probability = torch.from_numpy(mixture.clean_probability).float().to(losses.device)
+    points = torch.from_numpy(normalise_losses(values)).float()
+    return Split(probability > config.clean_threshold, probability, scores.logits, points, mixture)
+
+
+SPLITS: dict[str, SplitPart] = {"mixture1d": mixture1d, "mixture2d": mixture2d, "neighbours": neighbours}

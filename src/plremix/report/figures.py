@@ -55,7 +55,7 @@ def curves(history: list[dict[str, Any]]) -> str:
 
 def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
     """The first network's losses with the two components of its mixture; wrong labels marked where they are known."""
-    losses, means, covariances = (details[name][0] for name in ("losses", "means", "covariances"))
+    losses = details["points"][0]
     probability = details["clean_probability"][0]
     shown = np.linspace(0, len(losses) - 1, min(len(losses), MOST_POINTS)).astype(int)
     if is_wrong is None:
@@ -72,8 +72,11 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
             axes.hist(losses[member, 0], bins=40, range=(0, 1), color=colour, alpha=0.6, label=label)
         histogram.hist(probability[member], bins=40, range=(0, 1), color=colour, alpha=0.6, label=label)
     if losses.shape[1] == 2:
-        for mean, covariance, label in zip(means, covariances, ("clean", "noisy"), strict=True):
-            _ellipse(axes, mean, covariance, label)
+        if "means" in details:
+            for mean, covariance, label in zip(
+                details["means"][0], details["covariances"][0], ("clean", "noisy"), strict=True
+            ):
+                _ellipse(axes, mean, covariance, label)
         axes.set(
             xlabel="loss of the classifier", ylabel="loss of the prototypes", xlim=(-0.05, 1.05), ylim=(-0.05, 1.05)
         )

@@ -2,6 +2,7 @@
 
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
+from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
     initial_prototypes,
     prototype_logits,
@@ -13,14 +14,17 @@ from plremix.selection.verdict import Verdict, judge_labels, label_margins
 __all__ = [
     "ConfidenceThresholds",
     "Mixture",
+    "Neighbours",
     "Verdict",
     "fit_mixture",
     "initial_prototypes",
     "judge_labels",
     "label_margins",
+    "nearest_neighbours",
     "normalise_losses",
     "prototype_logits",
     "soft_pseudo_labels",
+    "spread_labels",
     "update_prototypes",
     "update_prototypes_one_by_one",
 ]

@@ -21,13 +21,18 @@ def accuracies(logits: Tensor, labels: Tensor) -> dict[str, float]:
     return result
 
 
-def split_quality(clean_probability: Tensor, is_right: Tensor, threshold: float) -> dict[str, float]:
-    """`clean_precision`, `clean_recall`, `clean_auroc` of a split (N,); what has no meaning is left out."""
-    probability, right = clean_probability.double().cpu().numpy(), is_right.cpu().numpy()
-    quality = _found(probability > threshold, right)
+def split_quality(is_clean: Tensor, clean_probability: Tensor, is_right: Tensor) -> dict[str, float]:
+    """`clean_precision`, `clean_recall`, `clean_auroc` of the networks' splits (n, N), on average over the networks.
+
+    What has no meaning (no sample is clean, no label is right) is left out.
+    """
+    right = is_right.cpu().numpy()
+    networks = [_found(one, right) for one in is_clean.cpu().numpy()]
     if 0 < right.sum() < len(right):
-        quality["auroc"] = float(roc_auc_score(right, probability))
-    return {f"clean_{name}": value for name, value in quality.items()}
+        for found, probability in zip(networks, clean_probability.double().cpu().numpy(), strict=True):
+            found["auroc"] = float(roc_auc_score(right, probability))
+    names = [name for name in networks[0] if all(name in found for found in networks)]
+    return {f"clean_{name}": float(np.mean([found[name] for found in networks])) for name in names}
 
 
 def detection(

@@ -121,11 +121,10 @@ class _Run:
         if self.data.test_images is not None and self.data.test_labels is not None:
             logits = self.method.logits(self.data.test_images.to(self.fabric.device))
             metrics.update(evaluation.accuracies(logits, self.data.test_labels))
-        probability = self.method.clean_probability()
+        split = self.method.clean_samples()
         right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
-        if probability is not None and right is not None:
-            threshold = getattr(self.config, "clean_threshold", 0.5)
-            metrics.update(evaluation.split_quality(probability, right, threshold))
+        if split is not None and right is not None:
+            metrics.update(evaluation.split_quality(*split, right))
         return metrics
 
     def _finish(self) -> None:
