@@ -32,12 +32,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder that went away
+        if isinstance(error, BrokenPipeError):  # `plremix recipes | head`
+            sys.stderr.close()
+            return 0
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"error: {error.strerror or error}{place}; what was finished is kept, --resume goes on", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted; the same command with --resume goes on from the last finished epoch", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `plremix recipes | head`
-        sys.stderr.close()
-        return 0
 
 
 def _dispatch(words: Arguments) -> int:

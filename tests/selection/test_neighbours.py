@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from plremix.selection import nearest_neighbours, spread_labels
+from plremix.selection import fill_quotas, nearest_neighbours, spread_labels
 from plremix.selection import neighbours as module
 
 
@@ -80,3 +80,19 @@ def test_embeddings_that_are_alike_zero_or_not_finite_give_finite_posteriors() -
         posterior = spread_labels(nearest_neighbours(embeddings, 10), torch.arange(30) % 3, 3, 0.99)
         assert torch.isfinite(posterior).all()
         assert torch.allclose(posterior.sum(1), torch.ones(30), atol=1e-4)
+
+
+def test_quotas_give_each_class_its_share_and_settle_which_cluster_is_whose() -> None:
+    """Both clusters carry more labels of the second class; together they must be one of each."""
+    posterior = torch.tensor([[0.48, 0.52]] * 50 + [[0.30, 0.70]] * 50)
+    assert (posterior.argmax(1) == 1).all()
+    settled = fill_quotas(posterior, torch.tensor([0.5, 0.5]), sharpness=8.0)
+    assert settled.argmax(1).tolist() == [0] * 50 + [1] * 50
+    assert torch.allclose(settled.mean(0), torch.tensor([0.5, 0.5]), atol=1e-3)
+    assert torch.allclose(settled.sum(1), torch.ones(100), atol=1e-5)
+
+
+def test_a_class_that_nobody_was_given_gets_nothing() -> None:
+    settled = fill_quotas(torch.rand(20, 3).softmax(1), torch.tensor([0.5, 0.5, 0.0]), sharpness=8.0)
+    assert torch.isfinite(settled).all()
+    assert (settled[:, 2] == 0).all()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -166,14 +168,14 @@ def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatc
     path = tmp_path / "last.pt"
     save_checkpoint(path, {"value": 1})
 
-    def break_off(content: object, file: Any) -> None:
-        file.write(b"half")
+    def break_off(descriptor: int) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(torch, "save", break_off)
+    monkeypatch.setattr(os, "fsync", break_off)
     with pytest.raises(OSError, match="no space"):
         save_checkpoint(path, {"value": 2})
     assert load_checkpoint(path)["value"] == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
 
 
 def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file: Path) -> None:
@@ -222,3 +224,24 @@ def test_a_noise_file_is_what_is_trained_on(tmp_path: Path, tiny_file: Path) -> 
     summary = train(config, tmp_path / "run")
     assert json.loads((tmp_path / "run" / "noise.json").read_text()) == given
     assert summary["noise_rate"] == 1.0
+
+
+def test_tensorboard_gets_every_epoch(tmp_path: Path, tiny_file: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train(small_config(data=str(tiny_file), log="tensorboard"), tmp_path / "run")
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    history = RunFolder(tmp_path / "run").read_history()
+    written = [(event.step, event.value) for event in events.Scalars("test_accuracy")]
+    assert written == [(line["epoch"], pytest.approx(line["test_accuracy"])) for line in history]
+
+
+def test_a_logger_that_is_not_installed_is_told_before_anything_is_written(
+    tmp_path: Path, tiny_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(InputError, match=r"pip install 'plremix\[wandb\]'"):
+        train(small_config(data=str(tiny_file), log="wandb"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

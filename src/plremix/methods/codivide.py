@@ -191,6 +191,8 @@ class CoDivide:
                 torch.cat([weak1[len(clean) :], weak2[len(clean) :]]), train_mode=False
             )
             guessed = mean_softmax([*(logits[len(clean) :] for logits in mine), *theirs.chunk(2)])
+            if split.guesses is not None:
+                guessed = (guessed + split.guesses[noisy]) / 2
             refined = torch.cat([refined, guessed])
         return sharpen(refined, self.config.sharpen)
 

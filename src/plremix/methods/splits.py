@@ -15,6 +15,7 @@ from torch import Tensor
 from plremix.config import CoDivideConfig
 from plremix.selection import (
     Mixture,
+    fill_quotas,
     fit_mixture,
     nearest_neighbours,
     normalise_losses,
@@ -39,6 +40,9 @@ class Split(NamedTuple):
     class_scores: Tensor  # (N, C)
     points: Tensor  # (N, 1 or 2) in [0, 1]: what the decision was made from, for people to look at
     mixture: Mixture | None
+    guesses: Tensor | None = (
+        None  # (N, C): what the split itself thinks of each sample, to be mixed into its guessed label
+    )
 
 
 SplitPart = Callable[[Sequence[Scores], Tensor, CoDivideConfig], list[Split]]
@@ -59,21 +63,30 @@ def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) 
 
 
 def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
-    """Clean where the neighbourhood's class is the given one (METHOD, section 8); PLR's sets are the neighbourhood's."""
+    """Clean where the neighbourhood's class is the given one (METHOD, section 8); PLR's sets come from it too.
+
+    Both networks' graphs count: where one is wrong by chance, the other mostly is not.
+    """
+    posterior = neighbourhood(scores, labels, config)
+    believed = posterior.gather(1, labels[:, None])[:, 0]
+    is_clean = posterior.argmax(1) == labels
+    splits = []
+    for one in scores:
+        losses = torch.from_numpy(normalise_losses(_classifier_loss(one, labels).cpu().numpy())).float()
+        points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
+        splits.append(Split(is_clean, believed, posterior, points, None, posterior))
+    return splits
+
+
+def neighbourhood(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> Tensor:
+    """The class posteriors (N, C) of both networks' neighbour graphs together, each class with its given share."""
     classes = scores[0].logits.shape[1]
     posteriors = [
         spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
         for one in scores
     ]
-    splits = []
-    for one, posterior in zip(scores, posteriors, strict=True):
-        believed = posterior.gather(1, labels[:, None])[:, 0]
-        is_clean = posterior.argmax(1) == labels
-        disbelief = 1 - believed / posterior.max(1).values.clamp(min=1e-30)
-        losses = normalise_losses(_classifier_loss(one, labels).cpu().numpy())
-        points = torch.cat([torch.from_numpy(losses).float(), disbelief.cpu()[:, None]], dim=1)
-        splits.append(Split(is_clean, 1 - disbelief, posterior, points, None))
-    return splits
+    shares = torch.bincount(labels, minlength=classes) / len(labels)
+    return fill_quotas(torch.stack(posteriors).mean(0), shares, config.neighbour_sharpness)
 
 
 def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ MOST_POINTS = 2000  # a scatter of more is a blot, and a large file
 
 def curves(history: list[dict[str, Any]]) -> str:
     """Test accuracy and the size of the clean set over the epochs, and the losses by name."""
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     epochs = [line["epoch"] + 1 for line in history]
     if any("test_accuracy" in line for line in history):
@@ -49,7 +49,7 @@ def curves(history: list[dict[str, Any]]) -> str:
     right.set(xlabel="epoch", title="Losses (mean of an epoch)")
     _mark_warmup(right, history)
     if names:
-        right.legend(fontsize=8)
+        right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return _svg(figure)
 
 
@@ -77,14 +77,13 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
                 details["means"][0], details["covariances"][0], ("clean", "noisy"), strict=True
             ):
                 _ellipse(axes, mean, covariance, label)
-        axes.set(
-            xlabel="loss of the classifier", ylabel="loss of the prototypes", xlim=(-0.05, 1.05), ylim=(-0.05, 1.05)
-        )
+        other = "loss of the prototypes" if "means" in details else "doubt of the neighbourhood"
+        axes.set(xlabel="loss of the classifier", ylabel=other, xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
     else:
         axes.set(xlabel="loss of the classifier", ylabel="samples")
-    axes.set_title("What the mixture sees (normalised losses)")
+    axes.set_title("What the split is made from")
     axes.legend(fontsize=8)
-    histogram.set(xlabel="probability of being clean", ylabel="samples", title="What it makes of it")
+    histogram.set(xlabel="belief in the given label", ylabel="samples", title="What it makes of it")
     histogram.legend(fontsize=8)
     return _svg(figure)
 

@@ -2,7 +2,7 @@
 
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
-from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
+from plremix.selection.neighbours import Neighbours, fill_quotas, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
     initial_prototypes,
     prototype_logits,
@@ -16,6 +16,7 @@ __all__ = [
     "Mixture",
     "Neighbours",
     "Verdict",
+    "fill_quotas",
     "fit_mixture",
     "initial_prototypes",
     "judge_labels",

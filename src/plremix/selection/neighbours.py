@@ -45,8 +45,8 @@ def spread_labels(neighbours: Neighbours, labels: Tensor, classes: int, alpha: f
     """Class posteriors (N, C): how much of each class's labels reaches a sample over the graph.
 
     Solves (I - alpha S) Z = Y / class counts, with S the symmetric graph (weights cosine ** power) normalised by
-    degree; then columns and rows are normalised, so that a frequent label is not believed for being frequent. alpha near 1 lets
-    labels travel far. A sample's own label counts as one vote among those of its surroundings.
+    degree; then columns and rows are normalised, so that a frequent label is not believed for being frequent. alpha
+    near 1 lets labels travel far. A sample's own label counts as one vote among those of its surroundings.
     """
     graph = _normalised_graph(neighbours, power)
     given = labels.cpu().numpy()
@@ -59,6 +59,21 @@ def spread_labels(neighbours: Neighbours, labels: Tensor, classes: int, alpha: f
     total = spread.sum(1, keepdims=True)
     posterior = np.where(total > 0, spread / np.maximum(total, 1e-30), 1 / classes)
     return torch.from_numpy(posterior.astype(np.float32)).to(labels.device)
+
+
+def fill_quotas(posterior: Tensor, shares: Tensor, sharpness: float, rounds: int = 100) -> Tensor:
+    """Sharpen posteriors (N, C) and level them so that each class gets its share (C,) of all samples.
+
+    Under heavy noise a whole cluster may carry more labels of a neighbouring class than of its own; that class would
+    then take two clusters and leave another with none. Quotas settle it by what fits best over all (Sinkhorn's rounds).
+    """
+    scores = sharpness * posterior.clamp(min=1e-30).log()
+    wanted = shares.clamp(min=1e-30).log()
+    offsets = torch.zeros_like(shares)
+    for _ in range(rounds):
+        reached = (scores + offsets).softmax(1).mean(0).clamp(min=1e-30).log()
+        offsets = torch.where(shares > 0, offsets + wanted - reached, -torch.inf)
+    return (scores + offsets).softmax(1)
 
 
 def _normalised_graph(neighbours: Neighbours, power: float) -> sparse.csr_matrix:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
+import io
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from plremix.errors import InputError
+from plremix.training.files import write_bytes
 
 FORMAT = 1
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write beside, flush to the disk, then replace."""
+    """Put together in memory first: a full disk then breaks off before anything is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".writing")
-    with open(temporary, "wb") as file:
-        torch.save({"format": FORMAT, **content}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _flush_folder(path.parent)
+    buffer = io.BytesIO()
+    torch.save({"format": FORMAT, **content}, buffer)
+    write_bytes(path, buffer.getbuffer())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -35,12 +32,3 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path} is not a checkpoint of plremix (format {FORMAT})")
     return content
-
-
-def _flush_folder(folder: Path) -> None:
-    if hasattr(os, "O_DIRECTORY"):  # not on Windows, where a folder cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -18,8 +18,9 @@ from plremix.errors import InputError
 from plremix.methods.base import Arrays
 from plremix.networks import MODEL_FILE, Ensemble, model_bytes
 from plremix.selection import Verdict
+from plremix.training.files import write_bytes, write_text
 
-WHERE_IT_RUNS = ("device", "devices", "nodes")  # may change when a run goes on
+WHERE_IT_RUNS = ("device", "devices", "nodes", "log")  # may change when a run goes on
 SURE = 0.8  # a correction is proposed from this probability up; below, a person should look
 
 
@@ -117,17 +118,6 @@ class RunFolder:
         corrected = [p if act == "relabel" else g for g, p, act in zip(given, predicted, action, strict=True)]
         header = ["id", "given_label", "corrected_label", "action"]
         _write_csv(self.corrected, header, zip(data.ids, given, corrected, action, strict=True))
-
-
-def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file in one step: a reader sees the old one or the new one, never a half."""
-    temporary = path.with_name(path.name + ".writing")
-    temporary.write_bytes(content)
-    temporary.replace(path)
 
 
 def _columns(verdict: Verdict) -> tuple[np.ndarray, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from plremix.training import evaluation
 from plremix.training.checkpoint import load_checkpoint, save_checkpoint
 from plremix.training.distribution import make_fabric
 from plremix.training.folder import RunFolder
+from plremix.training.loggers import check_logger, make_logger
 from plremix.training.progress import Silent
 from plremix.training.setup import build_method, load_data
 
@@ -30,6 +32,7 @@ log = logging.getLogger("plremix")
 def train(config: Config, out: Path, *, resume: bool = False, progress: type[Silent] = Silent) -> dict[str, Any]:
     """Run a config from start to end, or on from where it stopped; returns what `summary.json` holds."""
     fabric = make_fabric(config)
+    check_logger(config)
     folder = RunFolder(out)
     if resume and folder.summary.exists() and folder.read_summary()["status"] == "done":
         folder.open(config, resume)
@@ -74,6 +77,7 @@ class _Run:
         if self.first:
             self.folder.write_history(self.history, self.seconds)
         self.progress.start(self.config.recipe, self.config.epochs, len(self.history))
+        self.logger = make_logger(replace(self.config, log=self.config.log if self.first else "none"), self.folder.path)
         status = "failed"
         try:
             for epoch in range(len(self.history), self.config.epochs):
@@ -85,6 +89,7 @@ class _Run:
             raise
         finally:
             self.progress.stop()
+            self.logger.close()
             if self.first and status != "done":
                 self.folder.write_summary(self._summary(status))
 
@@ -105,6 +110,7 @@ class _Run:
                 },
             )
         self.progress.epoch(metrics)
+        self.logger.log(metrics)
 
     def _restore(self) -> None:
         saved = load_checkpoint(self.folder.checkpoint)

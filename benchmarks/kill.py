@@ -1,0 +1,68 @@
+"""Kill a run with SIGKILL at random moments, resume it, and compare it with one that was left alone, bit for bit.
+
+    python benchmarks/kill.py            # 20 kills; about five minutes on two cores
+
+Each kill comes at a random time after the run went on, so it falls into an epoch, an evaluation or the writing of a
+checkpoint; when a killed run has finished, another one starts, until all kills are done. The last line is
+`kills: 20, runs: R, different files: 0` if all is well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+FILES = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "model.safetensors", "noise.json")
+FLAGS = ["digits-sym-80", "--epochs", "6", "--width", "8", "--quiet"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    wanted = parser.parse_args()
+    draws, kills, runs, different = random.Random(wanted.seed), 0, 0, []
+    with tempfile.TemporaryDirectory() as scratch:
+        straight = Path(scratch) / "straight"
+        train(straight).wait()
+        while kills < wanted.kills:
+            runs += 1
+            out = Path(scratch) / f"killed{runs}"
+            while not (out / "summary.json").exists():
+                process = train(out)
+                if kills < wanted.kills and killed_within(process, draws.uniform(4, 12)):
+                    kills += 1
+                    print(f"kill {kills} of {wanted.kills}: {finished_epochs(out)} epochs finished", flush=True)
+                process.wait()
+            different += [name for name in FILES if (out / name).read_bytes() != (straight / name).read_bytes()]
+    print(f"kills: {kills}, runs: {runs}, different files: {len(different)}")
+    sys.exit(1 if different else 0)
+
+
+def train(out: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "plremix", "train", *FLAGS, "--out", str(out), "--resume"])
+
+
+def killed_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait that long, then kill; False if it had finished by then."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            return False
+        time.sleep(0.01)
+    process.kill()
+    return True
+
+
+def finished_epochs(out: Path) -> int:
+    metrics = out / "metrics.jsonl"
+    return metrics.read_text().count("\n") if metrics.exists() else 0
+
+
+if __name__ == "__main__":
+    main()
