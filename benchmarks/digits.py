@@ -24,7 +24,8 @@ RESULTS = Path(__file__).parent / "results" / "digits"
 NOISES = ("sym-20", "sym-50", "sym-80", "sym-90", "asym-40")
 ROWS = {  # name: flags
     "cross-entropy": ["--method", "cross-entropy"],
-    "plremix": ["--method", "plremix"],
+    "plremix as published": ["--split", "mixture2d", "--temperature", "1.0", "--epoch-length", "clean", "--lr", "0.02"],
+    "plremix": [],
 }
 
 
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def path_of(row: str, noise: str, seed: int) -> Path:
-    return RESULTS / f"{noise}_{row}_seed{seed}.json"
+    return RESULTS / f"{noise}_{row.replace(' ', '-')}_seed{seed}.json"
 
 
 def run(row: str, noise: str, seed: int) -> None:
@@ -72,18 +73,25 @@ def run(row: str, noise: str, seed: int) -> None:
 
 
 def table(cells: list[tuple[str, str, int]]) -> str:
-    """Markdown: mean ± deviation over seeds, per cent."""
+    """Markdown: mean ± deviation over seeds, per cent; and how well wrong labels were found."""
     noises = list(dict.fromkeys(noise for _, noise, _ in cells))
     lines = [f"| | | {' | '.join(noises)} |", "|---|---|" + "---|" * len(noises)]
     for row in dict.fromkeys(row for row, _, _ in cells):
-        for measure in ("best", "last"):
+        for measure in ("best", "last", "auroc", "precision", "recall"):
             shown = []
             for noise in noises:
                 paths = [path_of(*cell) for cell in cells if cell[:2] == (row, noise)]
-                values = [100 * json.loads(path.read_text())[measure] for path in paths if path.exists()]
-                shown.append(f"{statistics.mean(values):.1f} ± {statistics.pstdev(values):.1f}" if values else "")
+                done = [json.loads(path.read_text()) for path in paths if path.exists()]
+                shown.append(_mean([100 * cell.get(measure, cell["detection"].get(measure)) for cell in done]))
             lines.append(f"| {row} | {measure} | {' | '.join(shown)} |")
     return "\n".join(lines)
+
+
+def _mean(values: list[float]) -> str:
+    if not values:
+        return ""
+    places = 2 if min(values) > 99 else 1
+    return f"{statistics.mean(values):.{places}f} ± {statistics.pstdev(values):.{places}f} ({len(values)})"
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ def only(values: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarra
         "all wrong",
         "a class that is never given",
         "a class with one sample",
+        "every label the same, so no negatives",
         "fewer than a batch",
         "three images",
         "imbalance 1:50",
@@ -75,6 +76,8 @@ def test_odd_data_trains_through(tmp_path: Path, split: str, case: str) -> None:
         values["y_train"] = np.where(values["y_train"] == 2, 0, values["y_train"])
     elif case == "a class with one sample":
         values["y_train"] = np.where(np.arange(60) == 5, 2, values["y_train"] % 2)
+    elif case == "every label the same, so no negatives":
+        values["y_train"], changes["kappa"] = np.zeros(60, dtype=int), (0,)
     elif case == "fewer than a batch":
         values = only(values, np.arange(6))
     elif case == "three images":

@@ -157,7 +157,13 @@ class CrossEntropyConfig(Config):
 class CoDivideConfig(Config):
     """Two networks that split the data for each other: PLReMix and its relatives, by their parts."""
 
-    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs", "warmup_epochs", "kappa_epochs", "ramp_epochs")
+    schedules: ClassVar[tuple[str, ...]] = (
+        "lr_epochs",
+        "warmup_epochs",
+        "kappa_epochs",
+        "ramp_epochs",
+        "neighbour_epochs",
+    )
 
     method: Literal["plremix"] = "plremix"
 
@@ -206,6 +212,8 @@ class CoDivideConfig(Config):
     """How far labels travel over that graph, from 0 to below 1."""
     neighbour_sharpness: float = 8.0  # ours: chosen on digits and Fashion-MNIST (README)
     """Power that the posteriors of the graph are raised to: they are flat, however right."""
+    neighbour_epochs: int = 300  # ours: three quarters of the run
+    """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""
     epoch_length: Literal["clean", "data"] = "clean"  # published code; METHOD, section 7 on why small data wants "data"
     """Steps of an epoch: the number of clean batches (as published), or N / b with either side drawn anew as needed."""
 
@@ -236,6 +244,7 @@ class CoDivideConfig(Config):
             f"at most the {self.epochs} epochs",
         )
         _require(self.neighbours >= 1, "--neighbours", self.neighbours, "at least 1")
+        _require(self.neighbour_epochs >= 0, "--neighbour-epochs", self.neighbour_epochs, "0 or more")
         _require(0 <= self.neighbour_alpha < 1, "--neighbour-alpha", self.neighbour_alpha, "from 0 to below 1")
         _require(self.ramp_epochs >= 1, "--ramp-epochs", self.ramp_epochs, "at least 1")
         _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
@@ -245,6 +254,11 @@ class CoDivideConfig(Config):
             _require(0 <= getattr(self, name) < math.inf, _flag(name), getattr(self, name), "0 or more")
         for name in ("clean_threshold", "prototype_momentum"):
             _require(0 <= getattr(self, name) <= 1, _flag(name), getattr(self, name), "from 0 to 1")
+
+    def trust_in_networks(self, epoch: int) -> float:
+        """From 0 at the end of warm-up to 1 at `neighbour_epochs`: whose word counts in --split neighbours."""
+        span = max(1, self.neighbour_epochs - self.warmup_epochs)
+        return min(max((epoch - self.warmup_epochs) / span, 0.0), 1.0)
 
     def kappa_at(self, epoch: int) -> int:
         """kappa of an epoch."""

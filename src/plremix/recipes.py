@@ -18,15 +18,19 @@ class Recipe:
     settings: dict[str, Any]
 
 
-# Ours, for the 8x8 digits on a CPU.
+# Ours, for the 8x8 digits on a CPU. Chosen on 1,000 of the 1,400 training images by the other 400, with seeds from 100 up
+# (README, "Figures"); the test images had no part in it.
 DIGITS: dict[str, Any] = {
     "data": "digits",
     "network": "preact-resnet-small",
     "weak_view": "crop",
     "strong_view": "distort",
     "epochs": 40,
+    "lr": 0.05,
     "lr_epochs": (30,),
-    "warmup_epochs": 6,
+    "warmup_epochs": 10,
+    "split": "neighbours",
+    "neighbour_epochs": 30,
     "kappa_epochs": (15, 25),
     "ramp_epochs": 8,
     "temperature": 0.2,
@@ -34,10 +38,13 @@ DIGITS: dict[str, Any] = {
     "epoch_length": "data",
 }
 
+# Where a method wants another value than PLReMix, chosen in the same way.
+BY_METHOD: dict[str, dict[str, Any]] = {"cross-entropy": {"lr": 0.005}}
+
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in [
-        Recipe("digits-sym-20", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.2, "lambda_u": 0.0}),
+        Recipe("digits-sym-20", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.2}),
         Recipe("digits-sym-50", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.5}),
         Recipe("digits-sym-80", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.8}),
         Recipe("digits-sym-90", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.9}),
@@ -50,7 +57,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 # Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
-OWN: dict[str, Any] = {**DIGITS, "weak_view": "crop", "strong_view": "distort"}
+OWN: dict[str, Any] = DIGITS
 
 METHODS = tuple(CONFIGS)
 
@@ -66,6 +73,7 @@ def build(name: str, method: str = "plremix", epochs: int | None = None) -> Conf
         raise InputError(
             f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz file works too"
         )
+    settings |= BY_METHOD.get(method, {})
     known = {field.name for field in fields(kind)}
     config = kind(**{key: value for key, value in settings.items() if key in known})
     return config if epochs is None else scaled(config, epochs)

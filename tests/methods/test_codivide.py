@@ -39,7 +39,7 @@ def test_the_networks_start_apart_and_stay_apart(tiny: LabelledImages) -> None:
 def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config())
     probability = torch.linspace(0, 1, 60)
-    split = Split(probability > 0.5, probability, torch.zeros(60, 3), torch.zeros(60, 1), None)
+    split = Split(probability > 0.5, probability, torch.zeros(60, 3), torch.zeros(60, 1))
     clean, noisy = torch.tensor([50, 58, 40]), torch.tensor([1, 2, 3])
     weak1, weak2 = (torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
     other = method.networks[1].eval()
@@ -72,12 +72,14 @@ def test_the_2d_mixture_sees_both_losses_and_the_1d_one_the_classifiers_alone() 
     by_classifier += torch.randn(40, 2, generator=torch.Generator().manual_seed(0)) * 0.1
     by_prototypes = by_classifier.flip(0)  # the prototypes see it the other way round
     config = small_config()
-    (one,), (two,) = (part([scores(by_classifier, by_prototypes)], labels, config) for part in (mixture1d, mixture2d))
+    (one,), (two,) = (
+        part([scores(by_classifier, by_prototypes)], labels, config, 1) for part in (mixture1d, mixture2d)
+    )
     assert one.points.shape == (40, 1)
     assert two.points.shape == (40, 2)
     assert (one.clean_probability[:20] > 0.5).all()
     assert (one.clean_probability[20:] < 0.5).all()
-    (both,) = mixture2d([scores(by_classifier, by_classifier)], labels, config)
+    (both,) = mixture2d([scores(by_classifier, by_classifier)], labels, config, 1)
     assert torch.equal(both.clean_probability > 0.5, one.clean_probability > 0.5)
     expected = torch.nn.functional.cross_entropy(by_prototypes / 0.1, labels, reduction="none")
     expected = (expected - expected.min()) / (expected.max() - expected.min())
@@ -155,7 +157,7 @@ def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: Labelled
 
 def test_the_published_epoch_is_as_long_as_the_clean_side(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(epoch_length="clean"))
-    split = Split(torch.arange(60) < 25, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1), None)
+    split = Split(torch.arange(60) < 25, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1))
     clean, noisy = method._draw_epoch(split, 0, 0)
     assert len(clean) == len(noisy) == 24
     assert set(clean.tolist()) <= set(range(25))

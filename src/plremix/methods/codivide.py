@@ -74,7 +74,7 @@ class CoDivide:
             return {"phase": "warmup", **averages.means()}
 
         scores = self._score()
-        self.splits = self.divide(scores, self.labels, self.config)
+        self.splits = self.divide(scores, self.labels, self.config, epoch)
         for index in (0, 1):
             self._train(index, self.splits[1 - index], epoch, averages)
             self._move_prototypes(index, scores[index], epoch)
@@ -192,7 +192,7 @@ class CoDivide:
             )
             guessed = mean_softmax([*(logits[len(clean) :] for logits in mine), *theirs.chunk(2)])
             if split.guesses is not None:
-                guessed = (guessed + split.guesses[noisy]) / 2
+                guessed = (1 - split.guess_weight) * guessed + split.guess_weight * split.guesses[noisy]
             refined = torch.cat([refined, guessed])
         return sharpen(refined, self.config.sharpen)
 
@@ -244,7 +244,7 @@ class CoDivide:
         )
 
     def split_details(self) -> Arrays:
-        splits = self.divide(self._score(), self.labels, self.config)
+        splits = self.divide(self._score(), self.labels, self.config, self.config.epochs)
         details = {
             "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
             "points": np.stack([split.points.numpy() for split in splits]),

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from plremix.config import CoDivideConfig
+from plremix.losses import mean_softmax
 from plremix.selection import (
     Mixture,
     fill_quotas,
@@ -39,21 +40,20 @@ class Split(NamedTuple):
     clean_probability: Tensor  # (N,): weight of the given label in the targets of the clean side
     class_scores: Tensor  # (N, C)
     points: Tensor  # (N, 1 or 2) in [0, 1]: what the decision was made from, for people to look at
-    mixture: Mixture | None
-    guesses: Tensor | None = (
-        None  # (N, C): what the split itself thinks of each sample, to be mixed into its guessed label
-    )
+    mixture: Mixture | None = None
+    guesses: Tensor | None = None  # (N, C): what the split itself thinks of each sample
+    guess_weight: float = 0.0  # its weight in the noisy side's guessed labels
 
 
-SplitPart = Callable[[Sequence[Scores], Tensor, CoDivideConfig], list[Split]]
+SplitPart = Callable[[Sequence[Scores], Tensor, CoDivideConfig, int], list[Split]]  # the last: epoch
 
 
-def mixture1d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
+def mixture1d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
     """A mixture over the classifier's loss alone (DivideMix; the paper's "w/o 2d GMM")."""
     return [_by_mixture(one, _classifier_loss(one, labels)[:, None], config) for one in scores]
 
 
-def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
+def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
     """A mixture over the classifier's and the prototypes' loss jointly (paper, sec. 3.2)."""
     splits = []
     for one in scores:
@@ -62,31 +62,32 @@ def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) 
     return splits
 
 
-def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> list[Split]:
-    """Clean where the neighbourhood's class is the given one (METHOD, section 8); PLR's sets come from it too.
+def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
+    """Clean where the most probable class is the given one; the neighbourhood decides early, the networks late.
 
-    Both networks' graphs count: where one is wrong by chance, the other mostly is not.
+    After warm-up the embeddings' neighbourhoods know the classes far better than the classifiers do; at the end of
+    training it is the other way round (README). Both networks' graphs count: where one is wrong by chance, the other
+    mostly is not. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed labels.
     """
-    posterior = neighbourhood(scores, labels, config)
+    classes = scores[0].logits.shape[1]
+    shares = torch.bincount(labels, minlength=classes) / len(labels)
+    by_graph = [
+        spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
+        for one in scores
+    ]
+    early = fill_quotas(torch.stack(by_graph).mean(0), shares, config.neighbour_sharpness)
+    late = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
+    trust = config.trust_in_networks(epoch)
+    posterior = fill_quotas((1 - trust) * early + trust * late, shares, 1.0)
+
     believed = posterior.gather(1, labels[:, None])[:, 0]
     is_clean = posterior.argmax(1) == labels
     splits = []
     for one in scores:
         losses = torch.from_numpy(normalise_losses(_classifier_loss(one, labels).cpu().numpy())).float()
         points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
-        splits.append(Split(is_clean, believed, posterior, points, None, posterior))
+        splits.append(Split(is_clean, believed, posterior, points, guesses=posterior, guess_weight=(1 - trust) / 2))
     return splits
-
-
-def neighbourhood(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig) -> Tensor:
-    """The class posteriors (N, C) of both networks' neighbour graphs together, each class with its given share."""
-    classes = scores[0].logits.shape[1]
-    posteriors = [
-        spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
-        for one in scores
-    ]
-    shares = torch.bincount(labels, minlength=classes) / len(labels)
-    return fill_quotas(torch.stack(posteriors).mean(0), shares, config.neighbour_sharpness)
 
 
 def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:
