@@ -77,7 +77,7 @@ def table(cells: list[tuple[str, str, int]]) -> str:
     noises = list(dict.fromkeys(noise for _, noise, _ in cells))
     lines = [f"| | | {' | '.join(noises)} |", "|---|---|" + "---|" * len(noises)]
     for row in dict.fromkeys(row for row, _, _ in cells):
-        for measure in ("best", "last", "auroc", "precision", "recall"):
+        for measure in ("best", "last", "corrected_accuracy", "auroc", "precision", "recall"):
             shown = []
             for noise in noises:
                 paths = [path_of(*cell) for cell in cells if cell[:2] == (row, noise)]

@@ -18,8 +18,8 @@ class Recipe:
     settings: dict[str, Any]
 
 
-# Ours, for the 8x8 digits on a CPU. Chosen on 1,000 of the 1,400 training images by the other 400, with seeds from 100 up
-# (README, "Figures"); the test images had no part in it.
+# Ours, for the 8x8 digits on a CPU. Chosen on 1,000 of the 1,400 training images by the other 400, seeds from 100
+# up (README, "Figures"); the test images had no part in it.
 DIGITS: dict[str, Any] = {
     "data": "digits",
     "network": "preact-resnet-small",

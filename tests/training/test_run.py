@@ -80,8 +80,14 @@ def test_a_finished_run_leaves_every_file_it_promises(tmp_path: Path, tiny_file:
     assert list(corrected[0]) == ["id", "given_label", "corrected_label", "action"]
     for row, label in zip(corrected, labels, strict=True):
         assert row["action"] == "keep" if label["is_label_issue"] == "False" else row["action"] in ("relabel", "review")
-        expected = label["predicted_label"] if row["action"] == "relabel" else row["given_label"]
+        expected = row["given_label"] if row["action"] == "keep" else label["predicted_label"]
         assert row["corrected_label"] == expected
+        if row["action"] == "relabel":
+            assert float(label["confidence"]) >= 0.5
+            assert row["corrected_label"] != row["given_label"]
+    truth = [str(label) for label in blobs()["y_true"]]
+    correct = [row["corrected_label"] == label for row, label in zip(corrected, truth, strict=True)]
+    assert summary["corrected_accuracy"] == pytest.approx(np.mean(correct))
 
 
 def test_the_model_predicts_what_the_labels_say(tmp_path: Path, tiny_file: Path) -> None:

@@ -22,6 +22,10 @@ class Verdict(NamedTuple):
     predicted: NDArray[np.int64]  # (N,) most probable class
     confidence: NDArray[np.float64]  # (N,) its probability
 
+    def corrected(self, labels: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The given labels (N,) with the most probable class in place of those that look wrong."""
+        return np.where(self.is_label_issue, self.predicted, labels)
+
 
 def label_margins(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """Logit of the given label minus the best other one (N,): negative where the network disagrees."""

@@ -21,7 +21,7 @@ from plremix.selection import Verdict
 from plremix.training.files import write_bytes, write_text
 
 WHERE_IT_RUNS = ("device", "devices", "nodes", "log")  # may change when a run goes on
-SURE = 0.8  # a correction is proposed from this probability up; below, a person should look
+SURE = 0.5  # more probable than all other classes together; below, a person should look at the proposal
 
 
 class RunFolder:
@@ -112,12 +112,12 @@ class RunFolder:
         header = ["id", "given_label", "predicted_label", "is_label_issue", "label_score", "confidence"]
         _write_csv(self.labels, header, rows)
 
-        issue = verdict.is_label_issue & (verdict.predicted != data.given_labels.numpy())
-        sure = verdict.confidence >= SURE
-        action = np.where(issue & sure, "relabel", np.where(verdict.is_label_issue, "review", "keep")).tolist()
-        corrected = [p if act == "relabel" else g for g, p, act in zip(given, predicted, action, strict=True)]
+        corrected = verdict.corrected(data.given_labels.numpy())
+        sure = (verdict.confidence >= SURE) & (corrected != data.given_labels.numpy())
+        action = np.where(verdict.is_label_issue, np.where(sure, "relabel", "review"), "keep").tolist()
         header = ["id", "given_label", "corrected_label", "action"]
-        _write_csv(self.corrected, header, zip(data.ids, given, corrected, action, strict=True))
+        proposed = [names[label] for label in corrected.tolist()]
+        _write_csv(self.corrected, header, zip(data.ids, given, proposed, action, strict=True))
 
 
 def _columns(verdict: Verdict) -> tuple[np.ndarray, ...]:

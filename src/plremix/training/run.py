@@ -144,10 +144,11 @@ class _Run:
         self.folder.write_labels(self.data, verdict)
         self.folder.write_split(details)
         found: dict[str, Any] = {"noise_rate_estimate": float(verdict.is_label_issue.mean())}
-        right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
-        if right is not None:
-            wrong = ~right.numpy()
+        if self.data.true_labels is not None:
+            wrong = (self.data.given_labels != self.data.true_labels).numpy()
             found["noise_rate"] = float(wrong.mean())
+            corrected = verdict.corrected(self.data.given_labels.numpy())
+            found["corrected_accuracy"] = float((corrected == self.data.true_labels.numpy()).mean())
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
         summary = {**self._summary("done"), **found}
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
