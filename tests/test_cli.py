@@ -43,6 +43,8 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["train"], "needs a recipe"),
         (["train", "digits-sym-80", "--config", "x.json"], "not from both"),
         (["train", "--config", "nowhere.json"], "cannot be read"),
+        (["train", "own.npz", "--noise", "symmetric"], "add --noise-ratio"),
+        (["train", "--seed", "1", "digits-sym-80"], "needs a recipe"),
         (["train", "own.npz", "--noise-ratio", "0.3"], "--noise-ratio does nothing without noise"),
         (["demo", "--bogus"], "--bogus"),
         (["recipes", "mnist"], "there is no recipe"),

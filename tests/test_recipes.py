@@ -41,6 +41,10 @@ def test_any_length_is_a_valid_run(epochs: int) -> None:
         assert build(name, epochs=epochs).epochs == epochs
 
 
+def test_no_warm_up_stays_no_warm_up() -> None:
+    assert scaled(CoDivideConfig(warmup_epochs=0), 10).warmup_epochs == 0
+
+
 def test_an_unknown_recipe_is_told() -> None:
     with pytest.raises(InputError, match="there is no recipe 'mnist'"):
         build("mnist")

@@ -24,6 +24,7 @@ import plremix
 from plremix.cli import main
 from plremix.errors import InputError
 from plremix.training import train
+from plremix.training.checkpoint import load_checkpoint
 
 EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "model.safetensors")
 SMALL = ["--width", "4", "--batch-size", "8", "--embedding-size", "8", "--epochs", "6", "--device", "cpu", "--quiet"]
@@ -33,6 +34,9 @@ def finite_run(folder: Path, values: dict[str, np.ndarray], **changes: Any) -> d
     """Train through all phases; every figure and weight that comes out is finite."""
     np.savez(folder / "data.npz", **values)
     summary = train(small_config(data=str(folder / "data.npz"), **changes), folder / "run")
+    saved = load_checkpoint(folder / "run" / "checkpoint" / "last.pt")["method"]
+    assert all(torch.isfinite(value).all() for value in saved["prototypes"])
+    assert all(torch.isfinite(value).all() for pair in saved["thresholds"] for value in pair)
     for line in (folder / "run" / "metrics.jsonl").read_text().splitlines():
         numbers = [value for value in json.loads(line).values() if not isinstance(value, str)]
         assert np.isfinite(numbers).all(), line
@@ -50,6 +54,8 @@ def only(values: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarra
     "case",
     [
         "2 classes",
+        "3 classes",
+        "4 classes",
         "5 classes",
         "all right",
         "all wrong",
@@ -66,7 +72,7 @@ def only(values: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarra
 )
 def test_odd_data_trains_through(tmp_path: Path, split: str, case: str) -> None:
     values, changes = blobs(), {"split": split, "kappa": (3,)}
-    if case in ("2 classes", "5 classes"):
+    if case.endswith("classes"):
         values = blobs(classes=int(case[0]))
     elif case == "all right":
         values = blobs(wrong=0.0)

@@ -94,10 +94,11 @@ def train(words: Arguments) -> None:
     """plremix train RECIPE [flags]"""
     flags, config = _train_arguments(words)
     out = flags.out or Path("runs") / f"{config.recipe}-{config.method}-seed{config.seed}"
+    from plremix.training import is_first_process
     from plremix.training import train as run
 
     summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet))
-    if not flags.quiet:
+    if not flags.quiet and is_first_process():
         _print_table([(config.method, summary)])
         print(f"report: {out / 'report.html'}")
 
@@ -182,7 +183,9 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
         if method not in (None, default.method):
             raise InputError(f"--config {file} is of the method {default.method!r}; --method cannot change it")
     elif recipe is None and not asks_help:
-        raise InputError("plremix train needs a recipe (`plremix recipes` lists them), an .npz file or --config FILE")
+        raise InputError(
+            "plremix train needs a recipe (`plremix recipes` lists them) or an .npz file first, or --config FILE"
+        )
     else:
         default = recipes.build(recipe or "digits-sym-80", _value_of("--method", words) or "plremix")
     if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
@@ -199,6 +202,8 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
     parsed: Any = _parse(both, words, "plremix train RECIPE", both(TrainFlags(), default))
     if parsed.settings.noise == "none" and _value_of("--noise-ratio", words) is not None:
         raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
+    if _value_of("--noise", words) in ("symmetric", "asymmetric") and not parsed.settings.noise_ratio:
+        raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
     return parsed.flags, parsed.settings
 
 
@@ -230,13 +235,14 @@ def _one_line(box: str) -> str:
 
 
 def _value_of(flag: str, words: Arguments) -> str | None:
-    """What stands behind a flag, before the flags are really parsed."""
+    """What stands behind the last such flag, before the flags are really parsed."""
+    value = None
     for index, word in enumerate(words):
         if word == flag and index + 1 < len(words):
-            return words[index + 1]
-        if word.startswith(flag + "="):
-            return word[len(flag) + 1 :]
-    return None
+            value = words[index + 1]
+        elif word.startswith(flag + "="):
+            value = word[len(flag) + 1 :]
+    return value
 
 
 # --- output ---

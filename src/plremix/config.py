@@ -74,21 +74,21 @@ class Config:
     """Blocks of each stage, as 2,2,2,2; empty: the network's own."""
     weak_view: ViewName = "crop-flip"  # published code
     """The view that labels are guessed from."""
-    strong_view: ViewName = "distort-flip"  # ours, until AutoAugment is here (METHOD, section 5)
+    strong_view: ViewName = "distort-flip"  # ours; the published one adds AutoAugment
     """The view that is learned from."""
 
     # --- optimisation
-    epochs: int = 400  # METHOD, section 5
+    epochs: int = 400  # published code
     """Length of the run; a recipe's schedules scale with it unless they are given themselves."""
-    batch_size: int = 64  # METHOD, section 5
+    batch_size: int = 64  # published code
     """b: a step of PLReMix takes b clean and b noisy samples; warm-up takes 2b."""
-    lr: float = 0.02  # METHOD, section 5
+    lr: float = 0.02  # published code
     """Learning rate of SGD."""
-    lr_epochs: Integers = (200,)  # METHOD, section 5
+    lr_epochs: Integers = (200,)  # published code
     """Epochs at which the learning rate is divided by ten."""
-    momentum: float = 0.9  # METHOD, section 5
+    momentum: float = 0.9  # published code
     """Momentum of SGD."""
-    weight_decay: float = 5e-4  # METHOD, section 5
+    weight_decay: float = 5e-4  # published code
     """Weight decay of SGD."""
 
     # --- where it runs
@@ -109,7 +109,7 @@ class Config:
         _require(self.batch_size >= 2, "--batch-size", self.batch_size, "at least 2")
         _require(_positive(self.lr), "--lr", self.lr, "above 0")
         _require(0 <= self.momentum < 1, "--momentum", self.momentum, "from 0 to below 1")
-        _require(self.weight_decay >= 0, "--weight-decay", self.weight_decay, "0 or more")
+        _require(0 <= self.weight_decay < math.inf, "--weight-decay", self.weight_decay, "0 or more")
         _require(self.width is None or self.width >= 1, "--width", self.width, "at least 1")
         _require(all(count >= 1 for count in self.blocks), "--blocks", self.blocks, "at least 1 in each stage")
         _require(_rising(self.lr_epochs), "--lr-epochs", self.lr_epochs, "rising epochs from 0 up")
@@ -163,6 +163,7 @@ class CoDivideConfig(Config):
         "kappa_epochs",
         "ramp_epochs",
         "neighbour_epochs",
+        "given_label_epochs",
     )
 
     method: Literal["plremix"] = "plremix"
@@ -172,7 +173,7 @@ class CoDivideConfig(Config):
     """Who is clean: by a mixture over the classifier's loss (1d), that and the prototypes' (2d), or by neighbours."""
     contrast: Literal["none", "simclr", "scl", "plr"] = "plr"  # paper, sec. 3.3
     """The contrastive part: none, every other sample negative, same pseudo label positive, or pseudo-label relaxed."""
-    flat: bool = True  # METHOD, section 5
+    flat: bool = True  # published code
     """FlatNCE form (FlatPLR) instead of InfoNCE."""
 
     # --- contrast
@@ -180,49 +181,49 @@ class CoDivideConfig(Config):
     """Likely classes of a sample in PLR, falling at --kappa-epochs; one value: fixed; 0: the given label alone."""
     kappa_epochs: Integers = (40, 70)  # paper, sec. 4.1
     """Epochs at which kappa takes its next value."""
-    given_label_epochs: int | None = None  # METHOD, section 2: always, as in the code behind the paper's tables
+    given_label_epochs: int | None = None  # published code: always; the paper: early in training
     """Until which epoch PLR counts the given label as likely; None: always."""
-    temperature: float = 1.0  # METHOD, section 2
+    temperature: float = 1.0  # published code
     """tau of the contrastive loss after warm-up."""
-    warmup_temperature: float = 0.1  # METHOD, section 2
+    warmup_temperature: float = 0.1  # published code
     """tau of the contrastive loss in warm-up."""
-    contrast_weight: float = 1.0  # METHOD, section 1
+    contrast_weight: float = 1.0  # published code
     """Weight of the contrastive loss."""
-    embedding_size: int = 128  # METHOD, section 1
+    embedding_size: int = 128  # published code
     """Size of the projector's output."""
 
     # --- semi-supervised part
-    warmup_epochs: int = 10  # METHOD, section 5
+    warmup_epochs: int = 10  # published code
     """Epochs on all samples before the first split."""
-    warmup_entropy: bool = False  # METHOD, section 1: on for asymmetric noise
+    warmup_entropy: bool = False  # published code: on for asymmetric noise
     """Add the negative entropy of the predictions in warm-up."""
-    lambda_u: float = 25.0  # METHOD, section 5
+    lambda_u: float = 25.0  # published code
     """Weight of the noisy side, reached over --ramp-epochs."""
-    ramp_epochs: int = 16  # METHOD, section 1
+    ramp_epochs: int = 16  # published code
     """Epochs over which the weight of the noisy side grows."""
     sharpen: float = 0.5  # paper, sec. 3.4: T
     """Temperature that guessed labels are sharpened with."""
-    beta: float = 4.0  # METHOD, section 5
+    beta: float = 4.0  # published code
     """MixUp draws its share from Beta(beta, beta)."""
-    clean_threshold: float = 0.5  # METHOD, section 1
+    clean_threshold: float = 0.5  # published code
     """A sample is clean if its probability is above this."""
-    neighbours: int = 10  # ours: METHOD, section 8
+    neighbours: int = 10  # ours: holds on digits and Fashion-MNIST
     """Neighbours of a sample in the graph of --split neighbours."""
-    neighbour_alpha: float = 0.99  # ours: METHOD, section 8
+    neighbour_alpha: float = 0.99  # ours: holds on digits and Fashion-MNIST
     """How far labels travel over that graph, from 0 to below 1."""
     neighbour_sharpness: float = 8.0  # ours: chosen on digits and Fashion-MNIST (README)
     """Power that the posteriors of the graph are raised to: they are flat, however right."""
     neighbour_epochs: int = 300  # ours: three quarters of the run
     """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""
-    epoch_length: Literal["clean", "data"] = "clean"  # published code; METHOD, section 7 on why small data wants "data"
+    epoch_length: Literal["clean", "data"] = "clean"  # published code; "data" where a side is small
     """Steps of an epoch: the number of clean batches (as published), or N / b with either side drawn anew as needed."""
 
     # --- prototypes
     prototype_momentum: float = 0.99  # paper, sec. 3.2: eta, made for 400 epochs
     """How slowly prototypes and confidence thresholds move."""
-    prototype_update: Literal["epoch", "sample"] = "epoch"  # METHOD, section 3: published code; paper: sample
+    prototype_update: Literal["epoch", "sample"] = "epoch"  # published code; paper: sample
     """Move a prototype once an epoch by the mean of its confident samples, or once a sample."""
-    prototype_class: Literal["classifier", "pseudo-label"] = "classifier"  # METHOD, section 3; paper: pseudo-label
+    prototype_class: Literal["classifier", "pseudo-label"] = "classifier"  # published code; paper: pseudo-label
     """Whose class a confident sample counts for."""
 
     def __post_init__(self) -> None:
@@ -236,6 +237,9 @@ class CoDivideConfig(Config):
             self.kappa_epochs,
             f"{len(self.kappa) - 1} epochs, one for each change of --kappa",
         )
+        until = self.given_label_epochs
+        _require(until is None or until >= 0, "--given-label-epochs", until, "0 or more")
+        _require(until is None or 0 not in self.kappa, "--given-label-epochs", until, "left out where --kappa is 0")
         _require(self.warmup_epochs >= 0, "--warmup-epochs", self.warmup_epochs, "0 or more")
         _require(
             self.warmup_epochs <= self.epochs,
@@ -293,7 +297,7 @@ def read_config(path: Path) -> Config:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"the config {path} cannot be read: {error.strerror or error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the config {path} is not JSON: {error}") from error
     if not isinstance(values, dict) or values.get("schema_version") != SCHEMA_VERSION:
         raise InputError(f"{path} is not a config.json of a run (schema_version {SCHEMA_VERSION})")

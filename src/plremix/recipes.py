@@ -85,8 +85,8 @@ def scaled(config: Config, epochs: int) -> Config:
         raise InputError(f"--epochs must be at least 1, got {epochs}")
     factor = epochs / config.epochs
 
-    def moved(value: int) -> int:
-        return min(epochs, max(1, round(value * factor)))
+    def moved(value: int | None) -> int | None:
+        return value if not value else min(epochs, max(1, round(value * factor)))
 
     changes: dict[str, Any] = {"epochs": epochs}
     for name in config.schedules:

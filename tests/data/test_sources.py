@@ -80,6 +80,7 @@ def without(name: str) -> dict[str, np.ndarray]:
         ({"y_train": np.full(60, 0.5)}, "fractions"),
         ({"y_train": np.array(["a"] * 60)}, "whole numbers"),
         ({"x_test": np.zeros((10, 9, 9), np.uint8), "y_test": np.zeros(10, int)}, "like x_train's"),
+        ({"y_train": np.full(60, 4294967295)}, "there is a label 4294967295, but only 60 images"),
         ({"y_true": np.zeros(3, int)}, "y_true must have one label"),
         ({"classes": np.array(["a", "b"])}, "name each of the 3 classes"),
         (
@@ -100,7 +101,7 @@ class Payload:
 
 
 @pytest.mark.parametrize(
-    "kind", ["object array", "pickle", "junk", "truncated", "single array", "missing", "no labels"]
+    "kind", ["object array", "pickle", "junk", "truncated", "damaged", "single array", "missing", "no labels"]
 )
 def test_files_that_cannot_be_read_are_told_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -116,6 +117,11 @@ def test_files_that_cannot_be_read_are_told_and_never_run(
     elif kind == "truncated":
         np.savez(path, **blobs())
         path.write_bytes(path.read_bytes()[:900])
+    elif kind == "damaged":
+        np.savez_compressed(path, **blobs())
+        content = bytearray(path.read_bytes())
+        content[200:260] = b"\xff" * 60
+        path.write_bytes(content)
     elif kind == "single array":
         np.save(tmp_path / "one.npy", np.zeros(3))
         (tmp_path / "one.npy").rename(path)
@@ -124,3 +130,11 @@ def test_files_that_cannot_be_read_are_told_and_never_run(
     with pytest.raises(InputError, match=r"bad\.npz"):
         arrays.load(path)
     assert not (tmp_path / "executed").exists()
+
+
+def test_one_image_and_a_truth_key_that_is_not_there_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least two are needed"):
+        arrays.from_arrays({"x_train": blobs()["x_train"][:1], "y_train": np.zeros(1, int)})
+    np.savez(tmp_path / "own.npz", **blobs())
+    with pytest.raises(InputError, match="no array 'nope'"):
+        arrays.load(tmp_path / "own.npz", truth_key="nope")

@@ -133,6 +133,7 @@ def test_parts_are_swapped_by_name(tiny: LabelledImages, contrast: str, split: s
         {"warmup_entropy": True},
         {"given_label_epochs": 0},
         {"kappa": (0,)},
+        {"neighbour_epochs": 0, "split": "neighbours"},
     ],
 )
 def test_options_of_the_paper_train_too(tiny: LabelledImages, changes: dict) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -190,11 +191,51 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file:
         train(small_cross_entropy(data=str(tiny_file)), tmp_path / "file" / "run")
 
 
-def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path) -> None:
-    summary = train(small_config(data=str(tiny_file), devices=2, epochs=2), tmp_path / "run")
+@pytest.mark.parametrize("contrast", ["plr", "none"])
+def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path, contrast: str) -> None:
+    summary = train(small_config(data=str(tiny_file), devices=2, epochs=2, contrast=contrast), tmp_path / "run")
     assert summary["status"] == "done"
     assert summary["epochs_done"] == 2
     assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_an_error_in_one_of_two_processes_is_told_like_any_other(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_config(data=str(tiny_file), devices=2, epochs=2)
+    train(config, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    path = tmp_path / "run" / "checkpoint" / "last.pt"
+    saved = load_checkpoint(path)
+    saved["method"]["learners"] = []
+    save_checkpoint(path, saved)
+    with pytest.raises(InputError, match="does not fit this run"):
+        train(config, tmp_path / "run", resume=True)
+
+
+def test_a_checkpoint_of_another_run_is_refused_with_the_differences(tmp_path: Path, tiny_file: Path) -> None:
+    for seed in (0, 1):
+        train(small_config(data=str(tiny_file), seed=seed), tmp_path / f"run{seed}")
+    shutil.copy(tmp_path / "run1" / "checkpoint" / "last.pt", tmp_path / "run0" / "checkpoint" / "last.pt")
+    (tmp_path / "run0" / "summary.json").write_text("{ damaged")
+    with pytest.raises(InputError, match="seed was 1 and is 0"):
+        train(small_config(data=str(tiny_file), seed=0), tmp_path / "run0", resume=True)
+
+
+def test_labels_that_changed_since_the_run_began_are_told(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_cross_entropy(data=str(tiny_file), epochs=1)
+    train(config, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    before = contents(tmp_path / "run", *EXACT)
+    np.savez(tiny_file, **blobs(seed=1))
+    with pytest.raises(InputError, match="labels have changed"):
+        train(config, tmp_path / "run", resume=True)
+    assert contents(tmp_path / "run", *EXACT) == before
+
+
+def test_noise_on_labels_of_unknown_truth_is_measured_against_those_labels(tmp_path: Path) -> None:
+    values = {name: value for name, value in blobs(wrong=0.0).items() if name != "y_true"}
+    np.savez(tmp_path / "own.npz", **values)
+    config = small_cross_entropy(data=str(tmp_path / "own.npz"), epochs=1, noise="symmetric", noise_ratio=0.6)
+    assert train(config, tmp_path / "run")["noise_rate"] == pytest.approx(0.4, abs=0.12)
 
 
 def test_a_run_without_test_set_or_truth_has_neither_in_its_files(tmp_path: Path) -> None:

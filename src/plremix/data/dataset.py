@@ -39,7 +39,9 @@ class LabelledImages:
         return height, width
 
     def relabelled(self, given_labels: Tensor) -> LabelledImages:
-        return replace(self, given_labels=given_labels)
+        """Other labels to train on; those that were the best known are the truth that is measured against."""
+        truth = self.given_labels if self.true_labels is None else self.true_labels
+        return replace(self, given_labels=given_labels, true_labels=truth)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and deviation (c,) of the training pixels on the [0, 1] scale, in one pass over counts of levels."""
@@ -67,6 +69,8 @@ def images_from_array(array: NDArray[np.generic], name: str) -> Tensor:
         )
     if len(array) == 0:
         raise InputError(f"{name} has no images")
+    if len(array) == 1 and name == "x_train":
+        raise InputError("x_train has one image; at least two are needed")
     if min(array.shape[1:3]) < SMALLEST_SIDE:
         raise InputError(f"{name} must be at least {SMALLEST_SIDE}x{SMALLEST_SIDE} pixels, got {array.shape[1:3]}")
     return torch.from_numpy(np.ascontiguousarray(array.transpose(0, 3, 1, 2)))

@@ -1,4 +1,4 @@
-"""Label noise: drawn as METHOD section 6 defines it, or read from a JSON list in data order."""
+"""Label noise: symmetric, asymmetric, or read from a JSON list in data order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_noise_file(path: Path, count: int, classes: int) -> Tensor:
         values = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"the noise file {path} cannot be read: {error.strerror or error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the noise file {path} is not JSON: {error}") from error
     if not isinstance(values, list) or len(values) != count:
         found = f"a list of {len(values)}" if isinstance(values, list) else "no list"

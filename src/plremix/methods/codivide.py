@@ -1,4 +1,4 @@
-"""Co-divide: two networks split the data for each other and train on the split (paper, algorithm 1; METHOD, section 1).
+"""Co-divide: two networks split the data for each other and train on the split (paper, sec. 3).
 
 PLReMix is this method with the 2-d mixture and PLR; its relatives differ in the parts that the config names.
 Shapes: b samples a side, C classes, d embedding size, N samples.
@@ -55,7 +55,8 @@ class CoDivide:
     ) -> None:
         self.config, self.bank, self.labels, self.fabric = config, bank, labels, fabric
         self.classes = architecture.classes
-        self.learners = [Learner(config, architecture, index, fabric) for index in (0, 1)]
+        contrasts = config.contrast != "none"
+        self.learners = [Learner(config, architecture, m, fabric, train_projector=contrasts) for m in (0, 1)]
         self.networks = [learner.network for learner in self.learners]
         self.divide = SPLITS[config.split]
         self.contrast = CONTRASTS.get(config.contrast)
@@ -85,7 +86,11 @@ class CoDivide:
         """What each network says of the un-augmented training set; the first time, prototypes start from it."""
         outputs = [learner.predict(self.bank.images, self.bank) for learner in self.learners]
         if not self.prototypes:
-            self.prototypes = [initial_prototypes(out.embeddings, self.labels, self.classes) for out in outputs]
+            usable = [out.embeddings.isfinite().all(1) for out in outputs]
+            self.prototypes = [
+                initial_prototypes(out.embeddings[rows], self.labels[rows], self.classes)
+                for out, rows in zip(outputs, usable, strict=True)
+            ]
         return [
             Scores(out.logits, out.embeddings, prototypes)
             for out, prototypes in zip(outputs, self.prototypes, strict=True)
@@ -203,7 +208,7 @@ class CoDivide:
         config = self.config
         out = learner.forward(torch.cat([strong1, strong2]), logits=False, embeddings=True)
         embeddings = gather_rows(torch.stack(out.embeddings.chunk(2), dim=1))
-        everyone = gather_rows(mine)
+        everyone = gather_rows(mine.to(self.labels.device))
         until = config.given_label_epochs
         labels = self.labels[everyone] if until is None or epoch < until else None
         assert self.contrast is not None
@@ -216,6 +221,10 @@ class CoDivide:
     def _move_prototypes(self, index: int, scores: Scores, epoch: int) -> None:
         """Confident samples move their class's prototype; each network by its own embeddings and thresholds."""
         config = self.config
+        finite = scores.logits.isfinite().all(1) & scores.embeddings.isfinite().all(1)
+        scores = Scores(scores.logits[finite], scores.embeddings[finite], scores.prototypes)
+        if not len(scores.logits):
+            return
         by_prototypes = prototype_logits(scores.embeddings, scores.prototypes)
         pseudo_labels = soft_pseudo_labels(by_prototypes, scores.logits, epoch / config.epochs)
         self.thresholds[index] = self.thresholds[index].updated(pseudo_labels, config.prototype_momentum)
@@ -247,6 +256,7 @@ class CoDivide:
         splits = self.divide(self._score(), self.labels, self.config, self.config.epochs)
         details = {
             "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
+            "is_clean": np.stack([split.is_clean.cpu().numpy() for split in splits]),
             "points": np.stack([split.points.numpy() for split in splits]),
         }
         mixtures = [split.mixture for split in splits if split.mixture is not None]

@@ -28,9 +28,13 @@ class Predictions(NamedTuple):
 class Learner:
     """`forward` is the wrapped pass, for gradients; `network` is the bare module, for everything else."""
 
-    def __init__(self, config: Config, architecture: Architecture, index: int, fabric: Fabric) -> None:
+    def __init__(
+        self, config: Config, architecture: Architecture, index: int, fabric: Fabric, *, train_projector: bool = True
+    ) -> None:
         self.fabric = fabric
         self.network = build_network(architecture, generator(config.seed, "network", index))
+        if self.network.projector is not None:
+            self.network.projector.requires_grad_(train_projector)  # several processes wait for every gradient
         optimizer = torch.optim.SGD(
             self.network.parameters(), config.lr, momentum=config.momentum, weight_decay=config.weight_decay
         )

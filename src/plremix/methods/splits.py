@@ -26,7 +26,7 @@ from plremix.selection import (
 
 
 class Scores(NamedTuple):
-    """What a network says of the un-augmented training set (METHOD, step 4a)."""
+    """What a network says of the un-augmented training set, once an epoch."""
 
     logits: Tensor  # (N, C)
     embeddings: Tensor  # (N, d)

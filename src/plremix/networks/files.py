@@ -86,7 +86,7 @@ def load(path: str | Path) -> Ensemble:
             tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 (not a dict)
         model = _from_metadata({name: json.loads(value) for name, value in raw.items()}, tensors)
         model.load_state_dict(tensors)
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, OSError) as error:
         raise InputError(f"{file} is not a model of plremix, or is damaged: {str(error).splitlines()[0]}") from error
     return model.eval()
 

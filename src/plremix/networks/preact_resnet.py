@@ -1,4 +1,4 @@
-"""The PreAct ResNet family in the published form (METHOD: stem with batch norm and ReLU, shortcut after the first
+"""The PreAct ResNet family in the published form (stem with batch norm and ReLU, shortcut after the first
 activation, no batch norm or ReLU after the last block), with width, depth and input channels as settings."""
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
     probability = details["clean_probability"][0]
     shown = np.linspace(0, len(losses) - 1, min(len(losses), MOST_POINTS)).astype(int)
     if is_wrong is None:
-        groups = [("taken as clean", probability > 0.5, BLUE, "o"), ("taken as noisy", probability <= 0.5, ORANGE, "x")]
+        clean = details["is_clean"][0]
+        groups = [("taken as clean", clean, BLUE, "o"), ("taken as noisy", ~clean, ORANGE, "x")]
     else:
         groups = [("label right", ~is_wrong, BLUE, "o"), ("label wrong", is_wrong, ORANGE, "x")]
     figure = Figure(figsize=(9, 3.8), layout="constrained")
@@ -77,7 +78,7 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
                 details["means"][0], details["covariances"][0], ("clean", "noisy"), strict=True
             ):
                 _ellipse(axes, mean, covariance, label)
-        other = "loss of the prototypes" if "means" in details else "doubt of the neighbourhood"
+        other = "loss of the prototypes" if "means" in details else "doubt about the given label"
         axes.set(xlabel="loss of the classifier", ylabel=other, xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
     else:
         axes.set(xlabel="loss of the classifier", ylabel="samples")

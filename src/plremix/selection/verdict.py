@@ -40,10 +40,10 @@ def label_margins(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> 
 def judge_labels(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> Verdict:
     """Judge the given labels (N,) by the logits (networks, N, C) of all networks."""
     margins = np.mean([label_margins(one, labels) for one in logits], axis=0)
-    margins = np.nan_to_num(margins, nan=0.0, posinf=30.0, neginf=-30.0)
+    margins = np.clip(np.nan_to_num(margins), -1e6, 1e6)
     probabilities = _softmax(np.mean(logits, axis=0))  # as the networks predict together
     return Verdict(
-        label_score=1 / (1 + np.exp(-np.clip(margins, -500, 500))),
+        label_score=1 / (1 + np.exp(-margins / max(1.0, np.abs(margins).max() / 30))),  # beyond 30, 1 + exp(-m) is 1
         is_label_issue=_lower_bell(margins),
         predicted=probabilities.argmax(1).astype(np.int64),
         confidence=probabilities.max(1),

@@ -9,6 +9,7 @@ import os
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.utilities.rank_zero import rank_zero_only
 from torch.nn.parallel import DistributedDataParallel
 
 from plremix.config import Config
@@ -23,6 +24,8 @@ def make_fabric(config: Config) -> Fabric:
     accelerator = _accelerator(config)
     if config.precision != "32-true" and accelerator == "cpu":
         raise InputError(f"--precision {config.precision} needs a GPU; on a CPU use --precision 32-true")
+    if config.precision == "bf16-mixed" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise InputError("--precision bf16-mixed: this GPU has no bfloat16; use --precision 16-mixed or 32-true")
     processes = config.devices * config.nodes
     strategy = "auto" if processes == 1 else _data_parallel(config)
     return Fabric(
@@ -32,6 +35,16 @@ def make_fabric(config: Config) -> Fabric:
         precision=config.precision,
         strategy=strategy,
     )
+
+
+def started_outside(config: Config) -> bool:
+    """Whether torchrun, a cluster manager or another machine has a hand in the processes; else they are our own."""
+    return config.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def is_first_process() -> bool:
+    """Whether this process may speak: of several that were started from outside, only the first."""
+    return int(getattr(rank_zero_only, "rank", 0) or 0) == 0
 
 
 def _accelerator(config: Config) -> str:
@@ -51,9 +64,8 @@ def _data_parallel(config: Config) -> DDPStrategy:
     Batch-norm buffers are not broadcast at each pass: two passes before one backward would overwrite what the first
     one's backward needs. Learners level them once an epoch.
     """
-    started_outside = config.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     broadcast: str = (
         "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
     )  # newer, older torch
-    return DDPStrategy(start_method="popen" if started_outside else "spawn", **{broadcast: False})  # type: ignore[arg-type]
+    return DDPStrategy(start_method="popen" if started_outside(config) else "spawn", **{broadcast: False})  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ class RunFolder:
         if self.config.exists():
             if not resume:
                 raise InputError(f"{self.path} holds a run already; go on with it by --resume, or choose another --out")
-            self._check_same(config)
+            self.check_same(config)
             return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -57,20 +57,26 @@ class RunFolder:
         except OSError as error:
             raise InputError(f"the folder {self.path} cannot be written: {error.strerror or error}") from error
 
-    def _check_same(self, config: Config) -> None:
-        before, now = read_config(self.config).as_dict(), config.as_dict()
-        differing = [
-            f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
-            for name in sorted(set(before) | set(now))
-            if before.get(name) != now.get(name) and name not in WHERE_IT_RUNS
-        ]
-        if differing:
-            raise InputError(f"{self.path} belongs to a run with other settings: {'; '.join(differing)}")
+    def check_same(self, config: Config) -> None:
+        """Going on needs the settings that the run began with."""
+        if differing := differences(read_config(self.config).as_dict(), config.as_dict()):
+            raise InputError(f"{self.path} belongs to a run with other settings: {differing}")
+
+    def is_done(self) -> bool:
+        """Whether the run has come to its end; a summary that cannot be read counts as none."""
+        try:
+            return bool(self.read_summary()["status"] == "done")
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
 
     # --- written during the run ---
 
-    def write_noise(self, labels: Iterable[int]) -> None:
-        write_text(self.noise, json.dumps(list(labels)) + "\n")
+    def keep_noise(self, labels: list[int], resume: bool) -> None:
+        """Write the labels that are trained on; a run that goes on must have the same."""
+        text = json.dumps(labels) + "\n"
+        if resume and self.noise.exists() and self.noise.read_text(encoding="utf-8") != text:
+            raise InputError(f"the labels have changed since this run began: they differ from those in {self.noise}")
+        write_text(self.noise, text)
 
     def write_history(self, history: list[dict[str, Any]], seconds: list[float]) -> None:
         """Both logs from the start, as far as the checkpoint goes; later lines are appended."""
@@ -118,6 +124,16 @@ class RunFolder:
         header = ["id", "given_label", "corrected_label", "action"]
         proposed = [names[label] for label in corrected.tolist()]
         _write_csv(self.corrected, header, zip(data.ids, given, proposed, action, strict=True))
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """The settings that differ, for people; where a run runs may change."""
+    listed = [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted(set(before) | set(now))
+        if before.get(name) != now.get(name) and name not in WHERE_IT_RUNS
+    ]
+    return "; ".join(listed)
 
 
 def _columns(verdict: Verdict) -> tuple[np.ndarray, ...]:

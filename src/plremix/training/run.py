@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from torch.multiprocessing.spawn import ProcessRaisedException
 
 from plremix.config import Config
 from plremix.data.dataset import LabelledImages
@@ -20,8 +22,8 @@ from plremix.networks import Ensemble
 from plremix.report import write_report
 from plremix.training import evaluation
 from plremix.training.checkpoint import load_checkpoint, save_checkpoint
-from plremix.training.distribution import make_fabric
-from plremix.training.folder import RunFolder
+from plremix.training.distribution import make_fabric, started_outside
+from plremix.training.folder import RunFolder, differences
 from plremix.training.loggers import check_logger, make_logger
 from plremix.training.progress import Silent
 from plremix.training.setup import build_method, load_data
@@ -34,20 +36,47 @@ def train(config: Config, out: Path, *, resume: bool = False, progress: type[Sil
     fabric = make_fabric(config)
     check_logger(config)
     folder = RunFolder(out)
-    if resume and folder.summary.exists() and folder.read_summary()["status"] == "done":
-        folder.open(config, resume)
+    if resume and folder.is_done():
+        folder.check_same(config)
         log.info("%s is finished already", out)
         return folder.read_summary()
+    run = partial(_run, config=config, out=out, resume=resume, progress=progress)
+    if started_outside(config):
+        fabric.launch()
+        if fabric.is_global_zero:
+            _prepare(config, folder, resume)
+        fabric.barrier()
+        run(fabric)
+        fabric.barrier()
+    elif config.devices == 1:
+        run(fabric, data=_prepare(config, folder, resume))
+    else:
+        _prepare(config, folder, resume)
+        _launch(fabric, run)
+    return folder.read_summary()
+
+
+def _prepare(config: Config, folder: RunFolder, resume: bool) -> LabelledImages:
+    """All that can be wrong is told here, before the first step and by one process."""
     data = load_data(config)
     folder.open(config, resume)
-    folder.write_noise(data.given_labels.tolist())
-    if config.devices * config.nodes == 1:
-        _run(fabric, config, out, resume, progress, data)
-    else:
-        if resume and folder.checkpoint.exists():
-            load_checkpoint(folder.checkpoint)  # a bad file is told here, not by a crash of many processes
-        fabric.launch(partial(_run, config=config, out=out, resume=resume, progress=progress))
-    return folder.read_summary()
+    folder.keep_noise(data.given_labels.tolist(), resume)
+    if resume and folder.checkpoint.exists():
+        saved = load_checkpoint(folder.checkpoint)
+        if differing := differences(saved.get("config") or {}, config.as_dict()):
+            raise InputError(f"{folder.checkpoint} belongs to a run with other settings: {differing}")
+    return data
+
+
+def _launch(fabric: Fabric, run: Callable[[Fabric], Any]) -> None:
+    """Start the processes; what a person can correct comes back from them as such and not as a traceback."""
+    try:
+        fabric.launch(run)
+    except ProcessRaisedException as error:
+        kind, _, message = str(error).strip().splitlines()[-1].partition(": ")
+        if kind.endswith(("InputError", "OSError")):
+            raise InputError(message) from error
+        raise
 
 
 def _run(

@@ -36,7 +36,6 @@ def load_data(config: Config) -> LabelledImages:
             noisy = noise.symmetric(clean, count, config.noise_ratio, draws)
         else:
             noisy = noise.asymmetric(clean, count, config.noise_ratio, draws, config.class_map())
-    # Labels that were changed here were the best known: they are the truth that is measured against.
     return data.relabelled(noisy)
 
 

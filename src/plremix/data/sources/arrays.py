@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from plremix.data.dataset import LabelledImages, images_from_array, labels_from_
 from plremix.errors import InputError
 
 Array = NDArray[np.generic]
+TRUTH_KEY = "y_true"
 
 
-def load(path: Path, label_key: str = "y_train", truth_key: str = "y_true") -> LabelledImages:
+def load(path: Path, label_key: str = "y_train", truth_key: str = TRUTH_KEY) -> LabelledImages:
     """Read an .npz file; nothing in it is ever executed (object arrays are refused)."""
     if not path.exists():
         raise InputError(f"there is no file {path}")
@@ -27,18 +29,28 @@ def load(path: Path, label_key: str = "y_train", truth_key: str = "y_true") -> L
             names = set(archive.files)
             wanted = {"x_train", label_key, truth_key, "x_test", "y_test", "classes"} & names
             arrays = {name: archive[name] for name in wanted}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        RuntimeError,
+        MemoryError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
         if isinstance(error, InputError):
             raise
         reason = "it holds Python objects, which are never loaded" if "pickle" in str(error).lower() else str(error)
         raise InputError(f"{path} cannot be read as an .npz file: {reason}") from error
-    for name in ("x_train", label_key):
+    required = ["x_train", label_key, *([truth_key] if truth_key != TRUTH_KEY else [])]
+    for name in required:
         if name not in arrays:
             raise InputError(f"{path} has no array {name!r}; it has {', '.join(sorted(names)) or 'none'}")
     return from_arrays(arrays, label_key, truth_key)
 
 
-def from_arrays(arrays: Mapping[str, Array], label_key: str = "y_train", truth_key: str = "y_true") -> LabelledImages:
+def from_arrays(arrays: Mapping[str, Array], label_key: str = "y_train", truth_key: str = TRUTH_KEY) -> LabelledImages:
     """The same from arrays by name; a test set needs both `x_test` and `y_test`."""
     images = images_from_array(arrays["x_train"], "x_train")
     count = len(images)
@@ -54,7 +66,10 @@ def from_arrays(arrays: Mapping[str, Array], label_key: str = "y_train", truth_k
                 f"got {tuple(test_images.shape[1:])}"
             )
     used = [labels for labels in (given, truth, test_labels) if labels is not None]
-    classes = _class_names(arrays.get("classes"), 1 + max(int(labels.max()) for labels in used))
+    largest = max(int(labels.max()) for labels in used)
+    if largest >= max(2, count):
+        raise InputError(f"there is a label {largest}, but only {count} images: class numbers go 0, 1, 2, ...")
+    classes = _class_names(arrays.get("classes"), 1 + largest)
     return LabelledImages(
         images=images,
         given_labels=given,
