@@ -2,7 +2,7 @@
 
     python benchmarks/kill.py            # 20 kills; about five minutes on two cores
 
-Each kill comes at a random time after the run went on, so it falls into an epoch, an evaluation or the writing of a
+Each kill comes up to two seconds after the run went on by an epoch, so it falls into an epoch, an evaluation or the writing of a
 checkpoint; when a killed run has finished, another one starts, until all kills are done. The last line is
 `kills: 20, runs: R, different files: 0` if all is well.
 """
@@ -35,7 +35,7 @@ def main() -> None:
             out = Path(scratch) / f"killed{runs}"
             while not (out / "summary.json").exists():
                 process = train(out)
-                if kills < wanted.kills and killed_within(process, draws.uniform(4, 12)):
+                if kills < wanted.kills and killed(process, out, draws.uniform(0, 2)):
                     kills += 1
                     print(f"kill {kills} of {wanted.kills}: {finished_epochs(out)} epochs finished", flush=True)
                 process.wait()
@@ -48,20 +48,26 @@ def train(out: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "plremix", "train", *FLAGS, "--out", str(out), "--resume"])
 
 
-def killed_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait that long, then kill; False if it had finished by then."""
+def killed(process: subprocess.Popen[bytes], out: Path, seconds: float) -> bool:
+    """Let it go on by an epoch, wait that long, then kill; False if it had finished by then."""
+    before = finished_epochs(out)
+    while finished_epochs(out) <= before and process.poll() is None:
+        time.sleep(0.005)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            return False
-        time.sleep(0.01)
+    while time.monotonic() < end and process.poll() is None:
+        time.sleep(0.002)
+    if process.poll() is not None:
+        return False
     process.kill()
     return True
 
 
 def finished_epochs(out: Path) -> int:
     metrics = out / "metrics.jsonl"
-    return metrics.read_text().count("\n") if metrics.exists() else 0
+    try:
+        return metrics.read_text().count("\n")
+    except OSError:
+        return 0
 
 
 if __name__ == "__main__":
