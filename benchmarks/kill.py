@@ -2,8 +2,8 @@
 
     python benchmarks/kill.py            # 20 kills; about five minutes on two cores
 
-Each kill comes up to two seconds after the run went on by an epoch, so it falls into an epoch, an evaluation or the writing of a
-checkpoint; when a killed run has finished, another one starts, until all kills are done. The last line is
+Each kill comes up to two seconds after the run went on by an epoch, so it falls into an epoch, an evaluation or the
+writing of a checkpoint; when a killed run has finished, another one starts, until all kills are done. The last line is
 `kills: 20, runs: R, different files: 0` if all is well.
 """
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from plremix.config import CoDivideConfig
-from plremix.losses import mean_softmax
+from plremix.losses import mean_softmax, sharpen
 from plremix.selection import (
     Mixture,
     fill_quotas,
@@ -75,10 +75,14 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
         spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
         for one in scores
     ]
-    early = fill_quotas(torch.stack(by_graph).mean(0), shares, config.neighbour_sharpness)
+    together, sharpness = torch.stack(by_graph).mean(0), config.neighbour_sharpness
+    early = fill_quotas(together, shares, sharpness)
     late = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
     trust = config.trust_in_networks(epoch)
     posterior = fill_quotas((1 - trust) * early + trust * late, shares, 1.0)
+    # PLR's sets are taken before the quotas: those make a class that is short of samples everybody's second choice, and
+    # then hardly a pair is left whose sets are disjoint.
+    likely = (1 - trust) * sharpen(together, 1 / sharpness) + trust * late
 
     believed = posterior.gather(1, labels[:, None])[:, 0]
     is_clean = posterior.argmax(1) == labels
@@ -86,7 +90,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     for one in scores:
         losses = torch.from_numpy(normalise_losses(_classifier_loss(one, labels).cpu().numpy())).float()
         points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
-        splits.append(Split(is_clean, believed, posterior, points, guesses=posterior, guess_weight=(1 - trust) / 2))
+        splits.append(Split(is_clean, believed, likely, points, guesses=posterior, guess_weight=(1 - trust) / 2))
     return splits
 
 
