@@ -10,8 +10,9 @@ from torch import Tensor
 
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
+from plremix.losses import reliable_negatives
 from plremix.methods.codivide import CoDivide
-from plremix.methods.splits import Scores, Split, mixture1d, mixture2d
+from plremix.methods.splits import Scores, Split, mixture1d, mixture2d, neighbours
 
 
 def finite(method: CoDivide) -> bool:
@@ -179,3 +180,33 @@ def test_state_goes_on_exactly(tiny: LabelledImages) -> None:
     for epoch in (2, 3):
         assert straight.train_epoch(epoch) == resumed.train_epoch(epoch)
     assert same_state(straight.state_dict(), resumed.state_dict())
+
+
+def test_quotas_do_not_take_plr_its_negatives() -> None:
+    """Most zeros were called 9: quotas then make 9 everybody's second choice, but PLR's sets must not follow them."""
+    draws = torch.Generator().manual_seed(0)
+    truth = torch.arange(400) % 10
+    centres = torch.randn(10, 16, generator=draws)
+    embeddings = torch.nn.functional.normalize(centres[truth] + 0.4 * torch.randn(400, 16, generator=draws), dim=1)
+    labels = torch.where((truth == 0) & (torch.arange(400) % 40 != 0), torch.tensor(9), truth)
+    logits = torch.randn(400, 10, generator=draws)
+    score = Scores(logits, embeddings, torch.zeros(10, 16))
+    first, second = neighbours([score, score], labels, small_config(warmup_epochs=1), epoch=1)
+    assert torch.equal(first.is_clean, second.is_clean)
+    assert first.guess_weight == 0.5
+    by_quota = reliable_negatives(first.guesses, 2).float().mean()
+    for_plr = reliable_negatives(first.class_scores, 2).float().mean()
+    assert for_plr > 1.3 * by_quota
+    right = (truth[:, None] != truth[None])[reliable_negatives(first.class_scores, 2)].float().mean()
+    assert right > 0.95
+
+
+def test_the_split_passes_from_the_neighbourhood_to_the_networks() -> None:
+    embeddings = torch.eye(3).repeat(20, 1) + 0.01 * torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    by_graph, by_networks = torch.arange(60) % 3, (torch.arange(60) % 3 + 1) % 3
+    score = Scores(10 * torch.eye(3)[by_networks], embeddings, torch.zeros(3, 3))
+    config = small_config(warmup_epochs=1, neighbour_epochs=3)
+    early, late = (neighbours([score, score], by_graph, config, epoch)[0] for epoch in (1, 3))
+    assert early.is_clean.all()
+    assert not late.is_clean.any()
+    assert late.guess_weight == 0
