@@ -52,8 +52,3 @@ class ImageBank:
         images = self.images[mine.to(self.images.device)]
         drawn = [VIEWS[name](images, generator, rank=self.rank, ranks=self.ranks) for name in names]
         return [normalise(view, self.mean, self.std) for view in drawn]
-
-    def plain(self, chunk: int) -> Iterator[Tensor]:
-        """All images un-augmented, in order."""
-        for start in range(0, len(self.images), chunk):
-            yield normalise(self.images[start : start + chunk], self.mean, self.std)
