@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test slow check clean
+.PHONY: demo test slow check bench clean
 
 demo: $(STAMP)
 	$(BIN)/plremix demo
@@ -14,6 +14,12 @@ test: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/views.py
+	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/step.py --network preact-resnet-small
+	$(BIN)/python benchmarks/selection.py
 
 check: $(STAMP)
 	$(BIN)/ruff check .

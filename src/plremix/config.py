@@ -32,7 +32,20 @@ def _comma_separated(convert: type) -> tyro.constructors.PrimitiveConstructorSpe
 
 
 Integers = Annotated[tuple[int, ...], _comma_separated(int)]
-ViewName = Literal["plain", "crop", "crop-flip", "distort", "distort-flip"]
+ViewName = Literal[
+    "plain",
+    "flip",
+    "crop",
+    "crop-flip",
+    "resized-crop",
+    "distort",
+    "distort-flip",
+    "autoaugment-cifar",
+    "autoaugment-imagenet",
+    "flip-autoaugment-imagenet",
+    "randaugment",
+    "simclr",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +78,12 @@ class Config:
     noise_file: Path | None = None
     """A JSON list of labels in data order, instead of noise that is drawn."""
 
+    # --- image files
+    image_size: int = 64  # ours: what a CPU can train on
+    """Side in pixels that image files are brought to."""
+    stream: Literal["auto", "always", "never"] = "auto"
+    """Decode image files at each step instead of keeping their pixels in memory; auto: above 2 GB."""
+
     # --- network and views
     network: Literal["preact-resnet18", "preact-resnet-small"] = "preact-resnet18"  # paper, sec. 4.1
     """The backbone."""
@@ -74,7 +93,7 @@ class Config:
     """Blocks of each stage, as 2,2,2,2; empty: the network's own."""
     weak_view: ViewName = "crop-flip"  # published code
     """The view that labels are guessed from."""
-    strong_view: ViewName = "distort-flip"  # ours; the published one adds AutoAugment
+    strong_view: ViewName = "autoaugment-cifar"  # published code
     """The view that is learned from."""
 
     # --- optimisation
@@ -106,6 +125,7 @@ class Config:
     def __post_init__(self) -> None:
         _require(0 <= self.noise_ratio <= 1, "--noise-ratio", self.noise_ratio, "a share from 0 to 1")
         _require(self.epochs >= 1, "--epochs", self.epochs, "at least 1")
+        _require(self.image_size >= 8, "--image-size", self.image_size, "at least 8")
         _require(self.batch_size >= 2, "--batch-size", self.batch_size, "at least 2")
         _require(_positive(self.lr), "--lr", self.lr, "above 0")
         _require(0 <= self.momentum < 1, "--momentum", self.momentum, "from 0 to below 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from plremix.config import CONFIGS, CoDivideConfig, Config, config_class
@@ -63,15 +64,16 @@ METHODS = tuple(CONFIGS)
 
 
 def build(name: str, method: str = "plremix", epochs: int | None = None) -> Config:
-    """The config of a recipe, or of an .npz file, for one method; `epochs` scales its schedules."""
+    """The config of a recipe, or of own data, for one method; `epochs` scales its schedules."""
     kind = config_class(method)
-    if name.endswith(".npz"):
+    if name.endswith(".npz") or Path(name).is_dir():
         settings = {**OWN, "recipe": "own", "data": name}
     elif name in RECIPES:
         settings = {**RECIPES[name].settings, "recipe": name}
     else:
         raise InputError(
-            f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz file works too"
+            f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz file or of a folder "
+            "with a sub-folder a class works too"
         )
     settings |= BY_METHOD.get(method, {})
     known = {field.name for field in fields(kind)}

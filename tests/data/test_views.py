@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from plremix.data.augment import VIEWS, normalise
-from plremix.data.loading import ImageBank, batches, passes
+from plremix.data.loading import Loader, batches, draws, passes
 from plremix.data.sources import digits
 from plremix.randomness import generator
 
@@ -85,7 +85,23 @@ def test_batches_are_full_and_a_small_set_is_one_batch() -> None:
     assert list(batches(torch.arange(0), 4)) == []
 
 
+def test_the_last_batch_may_be_kept_but_is_never_one_sample() -> None:
+    sizes = {count: [len(batch) for batch in batches(torch.arange(count), 4, keep_last=True)] for count in range(2, 10)}
+    assert sizes == {2: [2], 3: [3], 4: [4], 5: [5], 6: [4, 2], 7: [4, 3], 8: [4, 4], 9: [4, 5]}
+    for count in range(2, 10):
+        kept = torch.cat(list(batches(torch.arange(count), 4, keep_last=True)))
+        assert kept.tolist() == list(range(count))
+
+
+def test_draws_with_replacement_take_any_of_them() -> None:
+    side = torch.tensor([4, 7, 9])
+    drawn = draws(side, 300, generator(0, "order"))
+    assert set(drawn.tolist()) == {4, 7, 9}
+    assert drawn[:3].tolist() != drawn[3:6].tolist()
+    assert len(draws(side[:0], 10, generator(0, "order"))) == 0
+
+
 def test_a_share_is_the_same_size_on_every_process() -> None:
-    shares = [ImageBank(images(), torch.zeros(1), torch.ones(1), rank, 3).share(torch.arange(10)) for rank in range(3)]
+    shares = [Loader(images(), torch.zeros(1), torch.ones(1), rank, 3).share(torch.arange(10)) for rank in range(3)]
     assert [len(share) for share in shares] == [3, 3, 3]
     assert sorted(torch.cat(shares).tolist()) == list(range(9))

@@ -9,8 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from plremix.data.files import Images
 from plremix.errors import InputError
 
+SAMPLED = 1000  # files that mean and deviation are taken from
 SMALLEST_SIDE = 8  # pixels; three stages of a network leave 2x2 of it
 
 
@@ -18,13 +20,14 @@ SMALLEST_SIDE = 8  # pixels; three stages of a network leave 2x2 of it
 class LabelledImages:
     """A training set with given labels, the truth where it is known, and a test set where there is one."""
 
-    images: Tensor  # uint8 (N, c, H, W)
+    images: Images  # uint8 (N, c, H, W)
     given_labels: Tensor  # int64 (N,)
     true_labels: Tensor | None  # int64 (N,)
-    test_images: Tensor | None  # uint8 (M, c, H, W)
+    test_images: Images | None  # uint8 (M, c, H, W)
     test_labels: Tensor | None  # int64 (M,)
     classes: tuple[str, ...]
     ids: tuple[str, ...]
+    skipped: tuple[tuple[str, str], ...] = ()  # id and reason of each file that could not be read
 
     def __len__(self) -> int:
         return len(self.images)
@@ -44,11 +47,17 @@ class LabelledImages:
         return replace(self, given_labels=given_labels, true_labels=truth)
 
     def statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and deviation (c,) of the training pixels on the [0, 1] scale, in one pass over counts of levels."""
+        """Mean and deviation (c,) of the training pixels on the [0, 1] scale, in one pass over counts of levels.
+
+        Of files, a thousand spread evenly over the set stand for all.
+        """
+        pixels = self.images
+        if not isinstance(pixels, Tensor):
+            pixels = pixels[torch.linspace(0, len(self) - 1, min(len(self), SAMPLED)).long()]
         levels = torch.arange(256, dtype=torch.float64) / 255
         means, deviations = [], []
         for channel in range(self.channels):
-            counts = torch.bincount(self.images[:, channel].flatten().int(), minlength=256).double()
+            counts = torch.bincount(pixels[:, channel].flatten().int(), minlength=256).double()
             mean = (counts * levels).sum() / counts.sum()
             variance = (counts * (levels - mean).square()).sum() / counts.sum()
             means.append(mean)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from plremix.data.files import Images
 from plremix.networks import Network
 from plremix.selection import Verdict
 
@@ -26,8 +27,8 @@ class Method(Protocol):
     def train_epoch(self, epoch: int) -> Metrics:
         """Train for one epoch; `phase` and the losses by name."""
 
-    def logits(self, images: Tensor) -> Tensor:
-        """Class logits (n, C) for uint8 images (n, c, H, W)."""
+    def logits(self, images: Images) -> Tensor:
+        """Class logits (n, C) for images (n, c, H, W)."""
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         """The last epoch's split: who was clean (n networks, N), and how sure that was; None without one."""

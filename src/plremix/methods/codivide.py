@@ -7,6 +7,7 @@ Shapes: b samples a side, C classes, d embedding size, N samples.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from plremix.config import CoDivideConfig
-from plremix.data.loading import ImageBank, batches, passes
+from plremix.data.augment import VIEWS
+from plremix.data.files import Images
+from plremix.data.loading import Loader, batches, passes
 from plremix.losses import (
     contrast_with_stats,
     mean_softmax,
@@ -51,13 +54,14 @@ class CoDivide:
     """Warm-up on all samples, then an epoch is: both networks score, split, and train on each other's split."""
 
     def __init__(
-        self, config: CoDivideConfig, bank: ImageBank, labels: Tensor, architecture: Architecture, fabric: Fabric
+        self, config: CoDivideConfig, loader: Loader, labels: Tensor, architecture: Architecture, fabric: Fabric
     ) -> None:
-        self.config, self.bank, self.labels, self.fabric = config, bank, labels, fabric
+        self.config, self.loader, self.labels, self.fabric = config, loader, labels, fabric
         self.classes = architecture.classes
         contrasts = config.contrast != "none"
         self.learners = [Learner(config, architecture, m, fabric, train_projector=contrasts) for m in (0, 1)]
         self.networks = [learner.network for learner in self.learners]
+        self.weak, self.strong = VIEWS[config.weak_view], VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrast = CONTRASTS.get(config.contrast)
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
@@ -84,7 +88,7 @@ class CoDivide:
 
     def _score(self) -> list[Scores]:
         """What each network says of the un-augmented training set; the first time, prototypes start from it."""
-        outputs = [learner.predict(self.bank.images, self.bank) for learner in self.learners]
+        outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         if not self.prototypes:
             usable = [out.embeddings.isfinite().all(1) for out in outputs]
             self.prototypes = [
@@ -101,13 +105,12 @@ class CoDivide:
     def _warm_up(self, index: int, epoch: int, averages: Averages) -> None:
         config, learner = self.config, self.learners[index]
         learner.start_epoch(config.learning_rate(epoch))
-        everyone = torch.arange(len(self.bank))
+        everyone = torch.arange(len(self.loader))
         order = passes(everyone, len(everyone), generator(config.seed, "order", index, epoch))
-        steps = list(batches(order, 2 * config.batch_size))
-        for step, indices in enumerate(steps):
-            mine = self.bank.share(indices)
-            names = (config.weak_view,) if self.contrast is None else (config.weak_view, *(config.strong_view,) * 2)
-            views = self.bank.views(mine, names, generator(config.seed, "views", index, epoch, step))
+        steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
+        wanted = [self.weak] if self.contrast is None else [self.weak, self.strong, self.strong]
+        draws = partial(generator, config.seed, "views", index, epoch)
+        for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
             out = learner.forward(torch.cat(views), embeddings=self.contrast is not None)
             logits = out.logits[: len(mine)]
             seen: dict[str, Tensor] = {}
@@ -130,38 +133,45 @@ class CoDivide:
     def _train(self, index: int, split: Split, epoch: int, averages: Averages) -> None:
         learner = self.learners[index]
         learner.start_epoch(self.config.learning_rate(epoch))
-        clean, noisy = self._draw_epoch(split, index, epoch)
-        steps = max(len(clean), len(noisy)) // self.config.batch_size or 1
-        for step in range(steps):
-            here = slice(step * self.config.batch_size, (step + 1) * self.config.batch_size)
-            losses, seen = self._losses(index, split, clean[here], noisy[here], epoch, step, steps)
+        sides = self._draw_epoch(split, index, epoch)
+        steps = [torch.cat(both) for both in sides]
+        draws = partial(generator, self.config.seed, "views", index, epoch)
+        every_view = self.loader.epoch(steps, [self.weak] * 2 + [self.strong] * 2, draws)
+        for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
+            losses, seen = self._losses(index, split, clean, noisy, views, epoch, step, len(steps))
             learner.descend(torch.stack(list(losses.values())).sum())
             averages.add({**losses, **seen})
-            self.on_step((index + (step + 1) / steps) / 2)
+            self.on_step((index + (step + 1) / len(steps)) / 2)
         learner.finish_epoch()
 
-    def _draw_epoch(self, split: Split, index: int, epoch: int) -> tuple[Tensor, Tensor]:
-        """The order of either side for a whole epoch: as many batches as the setting says, a short side repeated."""
+    def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:
+        """A share of either side for each step: as many steps as the setting says, a short side repeated."""
         size, is_clean = self.config.batch_size, split.is_clean.cpu()
         clean, noisy = is_clean.nonzero()[:, 0], (~is_clean).nonzero()[:, 0]
-        steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.bank)) // size)
+        steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.loader)) // size)
         draws = generator(self.config.seed, "order", index, epoch)
-        return passes(clean, steps * size, draws), passes(noisy, steps * size, draws)
+        orders = [passes(side, steps * size, draws) for side in (clean, noisy)]
+        here = [slice(step * size, (step + 1) * size) for step in range(steps)]
+        return [(self.loader.share(orders[0][rows]), self.loader.share(orders[1][rows])) for rows in here]
 
     def _losses(
-        self, index: int, split: Split, clean: Tensor, noisy: Tensor, epoch: int, step: int, steps: int
+        self,
+        index: int,
+        split: Split,
+        clean: Tensor,
+        noisy: Tensor,
+        views: list[Tensor],
+        epoch: int,
+        step: int,
+        steps: int,
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The terms of L for one batch of either side (an empty side has none), and what the contrast saw."""
         config, learner = self.config, self.learners[index]
-        clean, noisy = self.bank.share(clean), self.bank.share(noisy)
         mine = torch.cat([clean, noisy])
-        names = (config.weak_view,) * 2 + (config.strong_view,) * 2
-        weak1, weak2, strong1, strong2 = self.bank.views(
-            mine, names, generator(config.seed, "views", index, epoch, step)
-        )
+        weak1, weak2, strong1, strong2 = views
         targets = self._targets(index, split, clean, noisy, weak1, weak2)
 
-        draws = generator(config.seed, "mixup", index, epoch, step, self.bank.rank)
+        draws = generator(config.seed, "mixup", index, epoch, step, self.loader.rank)
         share = beta(config.beta, generator(config.seed, "share", index, epoch, step))
         images, mixed_targets = mixup(
             _by_side(strong1, strong2, len(clean)),
@@ -237,11 +247,11 @@ class CoDivide:
 
     # --- what the loop asks for ---
 
-    def logits(self, images: Tensor) -> Tensor:
-        return torch.stack([learner.predict(images, self.bank).logits for learner in self.learners]).sum(0)
+    def logits(self, images: Images) -> Tensor:
+        return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
-        logits = [learner.predict(self.bank.images, self.bank).logits for learner in self.learners]
+        logits = [learner.predict(self.loader.images, self.loader).logits for learner in self.learners]
         return judge_labels(torch.stack(logits).cpu().numpy(), self.labels.cpu().numpy())
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:

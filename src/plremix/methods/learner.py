@@ -9,8 +9,8 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from plremix.config import Config
-from plremix.data.augment import normalise
-from plremix.data.loading import ImageBank
+from plremix.data.files import Images
+from plremix.data.loading import Loader
 from plremix.methods.gathering import gather_rows
 from plremix.networks import Architecture, build_network
 from plremix.randomness import generator
@@ -68,20 +68,18 @@ class Learner:
         return logits.float()
 
     @torch.no_grad()
-    def predict(self, images: Tensor, bank: ImageBank) -> Predictions:
+    def predict(self, images: Images, loader: Loader) -> Predictions:
         """What the network says of uint8 images as they are; every process takes a part of them."""
         self.network.eval()
-        total, part = len(images), -(-len(images) // bank.ranks)
+        total, part = len(images), -(-len(images) // loader.ranks)
         starts = [
-            min(rank * part, total - part) for rank in range(bank.ranks)
+            min(rank * part, total - part) for rank in range(loader.ranks)
         ]  # parts may overlap: all are of one size
-        mine = images[starts[bank.rank] :][:part]
+        mine = range(starts[loader.rank], starts[loader.rank] + part)
         logits, embeddings = [], []
-        for start in range(0, part, CHUNK):
+        for pixels in loader.plain(images, mine, CHUNK):
             with self.fabric.autocast():
-                out = self.network(
-                    normalise(mine[start : start + CHUNK], bank.mean, bank.std), embeddings=self.has_projector
-                )
+                out = self.network(pixels, embeddings=self.has_projector)
             logits.append(out.logits.float())
             embeddings.append(out.embeddings.float() if self.has_projector else out.logits[:, :0])
         self.network.train()

@@ -37,6 +37,7 @@ class RunFolder:
         self.labels = path / "labels.csv"
         self.corrected = path / "labels_corrected.csv"
         self.split = path / "split.npz"
+        self.skipped = path / "skipped.csv"
         self.model = path / MODEL_FILE
         self.checkpoint = path / "checkpoint" / "last.pt"
         self.report = path / "report.html"
@@ -108,6 +109,10 @@ class RunFolder:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **details)  # type: ignore[arg-type]
             write_bytes(self.split, buffer.getvalue())
+
+    def write_skipped(self, data: LabelledImages) -> None:
+        if data.skipped:
+            _write_csv(self.skipped, ["id", "reason"], data.skipped)
 
     def write_labels(self, data: LabelledImages, verdict: Verdict) -> None:
         """`labels.csv` and, from it, the proposed corrections."""

@@ -26,7 +26,7 @@ from plremix.training.distribution import make_fabric, started_outside
 from plremix.training.folder import RunFolder, differences
 from plremix.training.loggers import check_logger, make_logger
 from plremix.training.progress import Silent
-from plremix.training.setup import build_method, load_data
+from plremix.training.setup import build_method, load_data, on_device
 
 log = logging.getLogger("plremix")
 
@@ -61,6 +61,7 @@ def _prepare(config: Config, folder: RunFolder, resume: bool) -> LabelledImages:
     data = load_data(config)
     folder.open(config, resume)
     folder.keep_noise(data.given_labels.tolist(), resume)
+    folder.write_skipped(data)
     if resume and folder.checkpoint.exists():
         saved = load_checkpoint(folder.checkpoint)
         if differing := differences(saved.get("config") or {}, config.as_dict()):
@@ -154,7 +155,7 @@ class _Run:
         """Test accuracy where there is a test set, and the split against the truth where that is known."""
         metrics: Metrics = {}
         if self.data.test_images is not None and self.data.test_labels is not None:
-            logits = self.method.logits(self.data.test_images.to(self.fabric.device))
+            logits = self.method.logits(on_device(self.data.test_images, self.fabric))
             metrics.update(evaluation.accuracies(logits, self.data.test_labels))
         split = self.method.clean_samples()
         right = evaluation.is_right(self.data.given_labels, self.data.true_labels)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from lightning_fabric import Fabric
+from torch import Tensor
 
 from plremix.config import CoDivideConfig, Config, CrossEntropyConfig
 from plremix.data import noise
 from plremix.data.dataset import LabelledImages
-from plremix.data.loading import ImageBank
-from plremix.data.sources import arrays, digits
+from plremix.data.files import Images
+from plremix.data.loading import Loader
+from plremix.data.sources import arrays, digits, folder
 from plremix.methods.base import Method
 from plremix.methods.codivide import CoDivide
 from plremix.methods.cross_entropy import CrossEntropy
@@ -22,6 +24,8 @@ def load_data(config: Config) -> LabelledImages:
     """The images of the config's source, with the labels that are trained on."""
     if config.data == "digits":
         data = digits.load()
+    elif Path(config.data).is_dir():
+        data = folder.load(Path(config.data), config.image_size, stream=config.stream)
     else:
         data = arrays.load(Path(config.data), config.label_key, config.truth_key)
     count = len(data.classes)
@@ -39,10 +43,15 @@ def load_data(config: Config) -> LabelledImages:
     return data.relabelled(noisy)
 
 
+def on_device(images: Images, fabric: Fabric) -> Images:
+    """Pixels go there at once and stay; files are decoded when it is their turn."""
+    return images.to(fabric.device) if isinstance(images, Tensor) else images
+
+
 def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method:
     """The method of the config on this data, on the device and processes of `fabric`."""
     mean, std = (values.to(fabric.device) for values in data.statistics())
-    bank = ImageBank(data.images.to(fabric.device), mean, std, fabric.global_rank, fabric.world_size)
+    loader = Loader(on_device(data.images, fabric), mean, std, fabric.global_rank, fabric.world_size)
     labels = data.given_labels.to(fabric.device)
     width, blocks = BACKBONES[config.network]
     architecture = Architecture(
@@ -53,6 +62,6 @@ def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method
         embedding_size=getattr(config, "embedding_size", 0),
     )
     if isinstance(config, CoDivideConfig):
-        return CoDivide(config, bank, labels, architecture, fabric)
+        return CoDivide(config, loader, labels, architecture, fabric)
     assert isinstance(config, CrossEntropyConfig)
-    return CrossEntropy(config, bank, labels, architecture, fabric)
+    return CrossEntropy(config, loader, labels, architecture, fabric)

@@ -1,129 +1,177 @@
-"""The named views, and the step from uint8 pixels to a network's input."""
+"""The named views, each a cut and what is then done with its pixels; and the step to a network's input."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Parameters = dict[str, Tensor]  # each with a row an image
+from plremix.data.augment import policies
+from plremix.data.augment.cuts import Cut, Parameters, ResizedCrop, Shift, Side, Whole
+from plremix.data.augment.engines import engine
+from plremix.data.augment.operations import GREY
+
+
+class Stage(Protocol):
+    """Something that is done with the pixels of a view."""
+
+    def draw(self, count: int, side: Side, generator: torch.Generator) -> Parameters:
+        """Parameters for `count` views of `side` pixels."""
+
+    def apply(self, images: Tensor, drawn: Parameters) -> Tensor:
+        """uint8 (n, c, H, W) in and out; the views' own memory may be used."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How one kind of view is drawn and applied."""
+    """How one kind of view is drawn and made. Draws come from the caller's generator, for the whole batch."""
 
-    draw: Callable[[int, int, torch.Generator], Parameters]  # count, side, generator
-    apply: Callable[[Tensor, Parameters], Tensor]  # uint8 (n, c, H, W) in and out
+    cut: Cut
+    stages: tuple[Stage, ...] = ()
+
+    def draw(
+        self, count: int, side: Side, generator: torch.Generator, *, rank: int = 0, ranks: int = 1
+    ) -> list[Parameters]:
+        """Parameters of the cut and of each stage for `count` images: rows rank, rank + ranks, ... of a batch."""
+        size = self.cut.size(side)
+        drawn = [self.cut.draw(count * ranks, size, generator)]
+        drawn += [stage.draw(count * ranks, size, generator) for stage in self.stages]
+        return [{name: values[rank::ranks].contiguous() for name, values in parameters.items()} for parameters in drawn]
+
+    def finish(self, pixels: Tensor, drawn: list[Parameters]) -> Tensor:
+        """What follows the cut."""
+        for stage, parameters in zip(self.stages, drawn[1:], strict=True):
+            pixels = stage.apply(pixels, parameters) if len(pixels) else pixels
+        return pixels
 
     def __call__(self, images: Tensor, generator: torch.Generator, *, rank: int = 0, ranks: int = 1) -> Tensor:
-        """Views of `images`, which are rows rank, rank + ranks, ... of a batch; draws are made for the whole batch."""
-        drawn = self.draw(len(images) * ranks, min(images.shape[-2:]), generator)
-        mine = {name: values[rank::ranks].to(images.device) for name, values in drawn.items()}
-        return self.apply(images, mine)
+        """Views (uint8) of `images`, which are rows rank, rank + ranks, ... of a batch."""
+        side = (images.shape[-2], images.shape[-1])
+        drawn = self.draw(len(images), side, generator, rank=rank, ranks=ranks)
+        if not len(images):
+            return images.new_empty(0, images.shape[1], *self.cut.size(side))
+        return self.finish(self.cut.take(images, torch.arange(len(images)), drawn[0]), drawn)
 
 
 def normalise(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """uint8 (n, c, H, W) to float with the data set's mean and deviation (c,) of the [0, 1] scale; channels last."""
-    scale = (1 / (255 * std)).view(-1, 1, 1)
-    shift = (mean / std).view(-1, 1, 1)
-    return (images * scale - shift).contiguous(memory_format=torch.channels_last)
+    scale, shift = 1 / (255 * std), mean / std
+    return engine(images).normalise(images, scale, shift)
 
 
-def _draw_crop(count: int, side: int, generator: torch.Generator) -> Parameters:
-    pad = max(1, side // 8)  # 4 of 32, as published
-    offsets = torch.randint(0, 2 * pad + 1, (count, 2), generator=generator)
-    flip = torch.randint(0, 2, (count,), generator=generator, dtype=torch.bool)
-    return {"offsets": offsets, "flip": flip, "pad": torch.full((count,), pad)}
+@dataclass(frozen=True)
+class Operate:
+    """A program of operations an image."""
+
+    policy: policies.Policy
+
+    def draw(self, count: int, side: Side, generator: torch.Generator) -> Parameters:
+        return self.policy(count, min(side), generator)._asdict()
+
+    def apply(self, images: Tensor, drawn: Parameters) -> Tensor:
+        return engine(images).operate(images, drawn["codes"], drawn["values"])
 
 
-def _apply_crop(images: Tensor, drawn: Parameters) -> Tensor:
-    """Shift by up to `pad` pixels; what comes in at the edge is black."""
-    n, channels, height, width = images.shape
-    if not n:
-        return images
-    pad = int(drawn["pad"][0])
-    padded = F.pad(images, (pad, pad, pad, pad))
-    rows = drawn["offsets"][:, :1] + torch.arange(height, device=images.device)
-    columns = drawn["offsets"][:, 1:] + torch.arange(width, device=images.device)
-    batch = torch.arange(n, device=images.device)[:, None, None, None]
-    channel = torch.arange(channels, device=images.device)[None, :, None, None]
-    return padded[batch, channel, rows[:, None, :, None], columns[:, None, None, :]]
+@dataclass(frozen=True)
+class Cover:
+    """A grey square of up to `share` of the side, with its middle anywhere in the image."""
+
+    share: float = 0.5
+
+    def draw(self, count: int, side: Side, generator: torch.Generator) -> Parameters:
+        height, width = side
+        half = (torch.rand(count, generator=generator) * self.share * min(side) / 2)[:, None]
+        middle = torch.rand(count, 2, generator=generator) * torch.tensor([width, height])
+        most = torch.tensor([width, height, width, height])
+        holes = torch.cat([middle - half, middle + half], dim=1).round().long()
+        return {"holes": torch.minimum(holes.clamp(min=0), most)}
+
+    def apply(self, images: Tensor, drawn: Parameters) -> Tensor:
+        return engine(images).cover(images, drawn["holes"])
 
 
-def _apply_crop_flip(images: Tensor, drawn: Parameters) -> Tensor:
-    mirrored = torch.where(drawn["flip"][:, None, None, None], images.flip(-1), images)
-    return _apply_crop(mirrored, drawn)
+@dataclass(frozen=True)
+class Distort:
+    """For digits and documents: rotate, scale, shear, shift, contrast, brightness, a grey square. Never mirrors by
+    itself. These are batched operations on any device.
+    """
 
+    flip: bool = False
 
-def _draw_distort(count: int, side: int, generator: torch.Generator) -> Parameters:
-    def uniform(low: float, high: float, *shape: int) -> Tensor:
-        return low + (high - low) * torch.rand(count, *shape, generator=generator)
+    def draw(self, count: int, side: Side, generator: torch.Generator) -> Parameters:
+        def uniform(low: float, high: float, *shape: int) -> Tensor:
+            return low + (high - low) * torch.rand(count, *shape, generator=generator)
 
-    return {
-        "angle": uniform(-math.pi / 9, math.pi / 9),  # 20 degrees either way keeps a 6 from a 9
-        "scale": uniform(0.8, 1.2, 2),
-        "shear": uniform(-0.25, 0.25),
-        "shift": uniform(-0.25, 0.25, 2),  # of half the side: one pixel of 8
-        "contrast": uniform(0.6, 1.4),
-        "brightness": uniform(-40.0, 40.0),
-        "hole": uniform(0.0, 1.0, 2),
-        "hole_side": uniform(0.0, 0.4),
-        "flip": torch.randint(0, 2, (count,), generator=generator, dtype=torch.bool),
-    }
+        return {
+            "angle": uniform(-math.pi / 9, math.pi / 9),  # 20 degrees either way keeps a 6 from a 9
+            "scale": uniform(0.8, 1.2, 2),
+            "shear": uniform(-0.25, 0.25),
+            "shift": uniform(-0.25, 0.25, 2),  # of half the side: one pixel of 8
+            "contrast": uniform(0.6, 1.4),
+            "brightness": uniform(-40.0, 40.0),
+            "hole": uniform(0.0, 1.0, 2),
+            "hole_side": uniform(0.0, 0.4),
+            "flip": torch.randint(0, 2, (count,), generator=generator, dtype=torch.bool) & self.flip,
+        }
 
-
-def _apply_distort(images: Tensor, drawn: Parameters) -> Tensor:
-    """Rotate, scale, shear, shift, change contrast and brightness, and cover a rectangle with grey. Never mirrors."""
-    if not len(images):
-        return images
-    cos, sin = drawn["angle"].cos(), drawn["angle"].sin()
-    scale_x, scale_y = drawn["scale"].unbind(1)
-    shift_x, shift_y = drawn["shift"].unbind(1)
-    affine = torch.stack(
-        [
-            torch.stack([cos * scale_x, (drawn["shear"] * cos - sin) * scale_y, shift_x], dim=1),
-            torch.stack([sin * scale_x, (drawn["shear"] * sin + cos) * scale_y, shift_y], dim=1),
-        ],
-        dim=1,
-    )
-    grid = F.affine_grid(affine, list(images.shape), align_corners=False)
-    moved = F.grid_sample(images.float(), grid, padding_mode="border", align_corners=False)
-    middle = moved.mean((1, 2, 3), keepdim=True)
-    contrast, brightness = (drawn[name].view(-1, 1, 1, 1) for name in ("contrast", "brightness"))
-    coloured = (moved - middle) * contrast + middle + brightness
-    covered = torch.where(_hole(images, drawn), 128.0, coloured)
-    return covered.round().clamp(0, 255).to(torch.uint8)
-
-
-def _apply_distort_flip(images: Tensor, drawn: Parameters) -> Tensor:
-    mirrored = torch.where(drawn["flip"][:, None, None, None], images.flip(-1), images)
-    return _apply_distort(mirrored, drawn)
+    def apply(self, images: Tensor, drawn: Parameters) -> Tensor:
+        drawn = {name: values.to(images.device) for name, values in drawn.items()}
+        cos, sin = drawn["angle"].cos(), drawn["angle"].sin()
+        scale_x, scale_y = drawn["scale"].unbind(1)
+        shift_x, shift_y = drawn["shift"].unbind(1)
+        affine = torch.stack(
+            [
+                torch.stack([cos * scale_x, (drawn["shear"] * cos - sin) * scale_y, shift_x], dim=1),
+                torch.stack([sin * scale_x, (drawn["shear"] * sin + cos) * scale_y, shift_y], dim=1),
+            ],
+            dim=1,
+        )
+        if self.flip:
+            images = torch.where(drawn["flip"][:, None, None, None], images.flip(-1), images)
+        grid = F.affine_grid(affine, list(images.shape), align_corners=False)
+        moved = F.grid_sample(images.float(), grid, padding_mode="border", align_corners=False)
+        middle = moved.mean((1, 2, 3), keepdim=True)
+        contrast, brightness = (drawn[name].view(-1, 1, 1, 1) for name in ("contrast", "brightness"))
+        coloured = (moved - middle) * contrast + middle + brightness
+        covered = torch.where(_hole(images, drawn), float(GREY), coloured)
+        return covered.round().clamp(0, 255).to(torch.uint8)
 
 
 def _hole(images: Tensor, drawn: Parameters) -> Tensor:
     """True (n, 1, H, W) inside a square with up to 0.4 of the side, somewhere in each image."""
-    height, width = images.shape[-2:]
-    half = (drawn["hole_side"] * min(height, width) / 2).view(-1, 1, 1)
-    y = (torch.arange(height, device=images.device) + 0.5)[None, :, None] - (drawn["hole"][:, 0] * height).view(
-        -1, 1, 1
-    )
-    x = (torch.arange(width, device=images.device) + 0.5)[None, None, :] - (drawn["hole"][:, 1] * width).view(-1, 1, 1)
-    return ((y.abs() <= half) & (x.abs() <= half))[:, None]
+    sides, inside = images.shape[-2:], []
+    half = drawn["hole_side"][:, None] * min(sides) / 2
+    for axis, side in enumerate(sides):
+        places = torch.arange(side, device=images.device) + 0.5
+        inside.append((places - drawn["hole"][:, axis, None] * side).abs() <= half)
+    return (inside[0][:, :, None] & inside[1][:, None, :])[:, None]
 
 
-def _draw_nothing(count: int, side: int, generator: torch.Generator) -> Parameters:
-    return {}
-
+_CIFAR, _IMAGENET = Operate(policies.auto_augment(policies.CIFAR)), Operate(policies.auto_augment(policies.IMAGENET))
 
 VIEWS: dict[str, View] = {
-    "plain": View(_draw_nothing, lambda images, drawn: images),
-    "crop": View(_draw_crop, _apply_crop),
-    "crop-flip": View(_draw_crop, _apply_crop_flip),
-    "distort": View(_draw_distort, _apply_distort),  # digits and documents: never mirrored
-    "distort-flip": View(_draw_distort, _apply_distort_flip),
+    "plain": View(Whole()),
+    "flip": View(Shift(flip=True, still=True)),
+    "crop": View(Shift()),
+    "crop-flip": View(Shift(flip=True)),
+    "resized-crop": View(ResizedCrop(0.08)),
+    "distort": View(Whole(), (Distort(),)),
+    "distort-flip": View(Whole(), (Distort(flip=True),)),
+    "autoaugment-cifar": View(Shift(flip=True), (_CIFAR,)),
+    "autoaugment-imagenet": View(Shift(flip=True), (_IMAGENET,)),
+    "flip-autoaugment-imagenet": View(Shift(flip=True, still=True), (_IMAGENET,)),  # Tiny-ImageNet: no crop
+    "randaugment": View(Shift(flip=True), (Operate(policies.rand_augment()), Cover())),
+    "simclr": View(ResizedCrop(0.2), (Operate(policies.simclr_colours()),)),
 }
+
+
+def multi_crop(
+    stages: tuple[Stage, ...], large: tuple[int, float, float], small: tuple[int, float, float], count: int = 6
+) -> list[View]:
+    """Two large and `count` small views of an image, each (side, smallest, largest share of the area)."""
+    big, little = (View(ResizedCrop(low, high, side=side), stages) for side, low, high in (large, small))
+    return [big] * 2 + [little] * count
