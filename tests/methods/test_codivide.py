@@ -160,11 +160,11 @@ def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: Labelled
 def test_the_published_epoch_is_as_long_as_the_clean_side(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(epoch_length="clean"))
     split = Split(torch.arange(60) < 25, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1))
-    clean, noisy = method._draw_epoch(split, 0, 0)
+    clean, noisy = (torch.cat(side) for side in zip(*method._draw_epoch(split, 0, 0), strict=True))
     assert len(clean) == len(noisy) == 24
     assert set(clean.tolist()) <= set(range(25))
     by_data = method_on(tiny, small_config(epoch_length="data"))
-    clean, noisy = by_data._draw_epoch(split, 0, 0)
+    clean, noisy = (torch.cat(side) for side in zip(*by_data._draw_epoch(split, 0, 0), strict=True))
     assert len(clean) == len(noisy) == 56
     assert set(noisy.tolist()) <= set(range(25, 60))
 

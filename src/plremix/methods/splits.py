@@ -22,6 +22,7 @@ from plremix.selection import (
     normalise_losses,
     prototype_logits,
     spread_labels,
+    vote_in_clusters,
 )
 
 
@@ -67,7 +68,8 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
 
     After warm-up the embeddings' neighbourhoods know the classes far better than the classifiers do; at the end of
     training it is the other way round (README). Both networks' graphs count: where one is wrong by chance, the other
-    mostly is not. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed labels.
+    mostly is not. Whole clusters have a say beside it, for where labels are so noisy that only many of them together
+    mean something. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed labels.
     """
     classes = scores[0].logits.shape[1]
     shares = torch.bincount(labels, minlength=classes) / len(labels)
@@ -77,6 +79,9 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     ]
     together, sharpness = torch.stack(by_graph).mean(0), config.neighbour_sharpness
     early = fill_quotas(together, shares, sharpness)
+    if config.cluster_vote:
+        voted = vote_in_clusters([one.embeddings for one in scores], labels, classes)
+        early = (1 - config.cluster_vote) * early + config.cluster_vote * voted
     late = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
     trust = config.trust_in_networks(epoch)
     posterior = fill_quotas((1 - trust) * early + trust * late, shares, 1.0)

@@ -1,14 +1,16 @@
 """Who is clean: pure functions and values; this room imports nothing else of ours, so that a file can be lifted out."""
 
+from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
-from plremix.selection.neighbours import Neighbours, fill_quotas, nearest_neighbours, spread_labels
+from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
     initial_prototypes,
     prototype_logits,
     update_prototypes,
     update_prototypes_one_by_one,
 )
+from plremix.selection.quotas import fill_quotas
 from plremix.selection.verdict import Verdict, judge_labels, label_margins
 
 __all__ = [
@@ -28,4 +30,5 @@ __all__ = [
     "spread_labels",
     "update_prototypes",
     "update_prototypes_one_by_one",
+    "vote_in_clusters",
 ]

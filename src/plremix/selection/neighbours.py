@@ -61,21 +61,6 @@ def spread_labels(neighbours: Neighbours, labels: Tensor, classes: int, alpha: f
     return torch.from_numpy(posterior.astype(np.float32)).to(labels.device)
 
 
-def fill_quotas(posterior: Tensor, shares: Tensor, sharpness: float, rounds: int = 100) -> Tensor:
-    """Sharpen posteriors (N, C) and level them so that each class gets its share (C,) of all samples.
-
-    Under heavy noise a whole cluster may carry more labels of a neighbouring class than of its own; that class would
-    then take two clusters and leave another with none. Quotas settle it by what fits best over all (Sinkhorn's rounds).
-    """
-    scores = sharpness * posterior.clamp(min=1e-30).log()
-    wanted = shares.clamp(min=1e-30).log()
-    offsets = torch.zeros_like(shares)
-    for _ in range(rounds):
-        reached = (scores + offsets).softmax(1).mean(0).clamp(min=1e-30).log()
-        offsets = torch.where(shares > 0, offsets + wanted - reached, -torch.inf)
-    return (scores + offsets).softmax(1)
-
-
 def _normalised_graph(neighbours: Neighbours, power: float) -> sparse.csr_matrix:
     """S = D^-1/2 W D^-1/2 of the neighbour graph, made symmetric."""
     count, k = neighbours.indices.shape
