@@ -11,7 +11,8 @@ import json
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -48,12 +49,15 @@ ViewName = Literal[
 ]
 
 
+ContrastName = Literal["none", "simclr", "scl", "plr", "plr-queue"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """What every run has, whatever its method."""
 
     # Fields that are counted in epochs: they follow when --epochs changes a recipe's length.
-    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs",)
+    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs", "kappa_epochs", "given_label_epochs", "pretrain_epochs")
 
     recipe: tyro.conf.Suppress[str] = "own"
     """The recipe that this run started from."""
@@ -104,11 +108,46 @@ class Config:
     lr: float = 0.02  # published code
     """Learning rate of SGD."""
     lr_epochs: Integers = (200,)  # published code
-    """Epochs at which the learning rate is divided by ten."""
+    """Epochs at which the learning rate is divided by ten; linear: the epoch from which it falls to 0."""
+    lr_schedule: Literal["steps", "linear", "cosine"] = "steps"  # published code
+    """How the learning rate falls; cosine: from the start to a hundredth at the end."""
+    optimizer: Literal["sgd", "adam"] = "sgd"  # published code
+    """The optimizer."""
     momentum: float = 0.9  # published code
     """Momentum of SGD."""
     weight_decay: float = 5e-4  # published code
     """Weight decay of SGD."""
+
+    # --- contrast, a part that every method takes (paper, sec. 3.3)
+    contrast: ContrastName = "none"
+    """The contrastive part: none, every other sample negative (simclr), same pseudo label positive (scl), pseudo-label
+    relaxed (plr), or that with a queue of a momentum encoder's embeddings (plr-queue)."""
+    flat: bool = True  # published code
+    """FlatNCE form (FlatPLR) instead of InfoNCE."""
+    kappa: Integers = (3, 2, 1)  # paper, sec. 4.1
+    """Likely classes of a sample in PLR, falling at --kappa-epochs; one value: fixed; 0: the given label alone."""
+    kappa_epochs: Integers = (40, 70)  # paper, sec. 4.1
+    """Epochs at which kappa takes its next value."""
+    given_label_epochs: int | None = None  # published code: always; the paper: early in training
+    """Until which epoch PLR counts the given label as likely; None: always."""
+    temperature: float = 1.0  # published code
+    """tau of the contrastive loss after warm-up."""
+    warmup_temperature: float = 0.1  # published code
+    """tau of the contrastive loss in warm-up."""
+    contrast_weight: float = 1.0  # published code
+    """Weight of the contrastive loss."""
+    embedding_size: int = 128  # published code
+    """Size of the projector's output."""
+    queue_size: int = 1024  # ours
+    """Embeddings kept by --contrast plr-queue."""
+    queue_momentum: float = 0.99  # ours
+    """How slowly its encoder follows the network."""
+
+    # --- before the run
+    pretrain: Literal["none", "simclr"] = "none"  # C2D and the paper's rows with a dagger
+    """Contrastive pre-training of every network, without labels."""
+    pretrain_epochs: int = 40  # ours
+    """Its length."""
 
     # --- where it runs
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -142,6 +181,25 @@ class Config:
             self.batch_size,
             f"at least one sample for each of the {self.devices * self.nodes} processes",
         )
+        _require(len(self.kappa) >= 1, "--kappa", self.kappa, "one or more numbers, as 3,2,1")
+        _require(all(kappa >= 0 for kappa in self.kappa), "--kappa", self.kappa, "0 or more")
+        _require(_rising(self.kappa_epochs), "--kappa-epochs", self.kappa_epochs, "rising epochs from 0 up")
+        _require(
+            len(self.kappa) == 1 or len(self.kappa_epochs) == len(self.kappa) - 1,
+            "--kappa-epochs",
+            self.kappa_epochs,
+            f"{len(self.kappa) - 1} epochs, one for each change of --kappa",
+        )
+        until = self.given_label_epochs
+        _require(until is None or until >= 0, "--given-label-epochs", until, "0 or more")
+        _require(until is None or 0 not in self.kappa, "--given-label-epochs", until, "left out where --kappa is 0")
+        _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
+        _require(self.queue_size >= 1, "--queue-size", self.queue_size, "at least 1")
+        _require(self.pretrain_epochs >= 1, "--pretrain-epochs", self.pretrain_epochs, "at least 1")
+        _require(0 <= self.queue_momentum < 1, "--queue-momentum", self.queue_momentum, "from 0 to below 1")
+        _require(0 <= self.contrast_weight < math.inf, "--contrast-weight", self.contrast_weight, "0 or more")
+        for name in ("temperature", "warmup_temperature"):
+            _require(_positive(getattr(self, name)), _flag(name), getattr(self, name), "above 0")
         self.class_map()
         for field, hint in _hints(type(self)).items():
             if choices := _choices(hint):
@@ -157,8 +215,19 @@ class Config:
             raise InputError(f"--noise-map must look like 3:5,5:3, got {self.noise_map!r}") from None
 
     def learning_rate(self, epoch: int) -> float:
-        """The rate of an epoch: divided by ten at each of `lr_epochs`."""
+        """The rate of an epoch, by the schedule."""
+        if self.lr_schedule == "cosine":
+            return self.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * epoch / self.epochs)) / 2)
+        if self.lr_schedule == "linear":
+            start = self.lr_epochs[0] if self.lr_epochs else 0
+            return self.lr * min(1.0, (self.epochs - epoch) / max(1, self.epochs - start))
         return self.lr * 0.1 ** sum(epoch >= milestone for milestone in self.lr_epochs)
+
+    def kappa_at(self, epoch: int) -> int:
+        """kappa of an epoch."""
+        if len(self.kappa) == 1:
+            return self.kappa[0]
+        return self.kappa[sum(epoch >= milestone for milestone in self.kappa_epochs)]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values; `from_dict` takes them back."""
@@ -174,51 +243,122 @@ class CrossEntropyConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MixUpConfig(Config):
+    """Blended images with blended given labels."""
+
+    method: Literal["mixup"] = "mixup"
+    mixup_alpha: float = 32.0  # METHODS: the tables on noisy labels
+    """Shares are drawn from Beta(alpha, alpha)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(_positive(self.mixup_alpha), "--mixup-alpha", self.mixup_alpha, "above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoTeachingConfig(Config):
+    """Two networks that choose small losses for each other: Co-teaching, and Co-teaching+ from `plus_epoch` on."""
+
+    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs", "plus_epoch")
+
+    method: Literal["co-teaching", "co-teaching-plus"] = "co-teaching"
+    optimizer: Literal["sgd", "adam"] = "adam"  # published code
+    """The optimizer."""
+    lr: float = 0.001  # published code
+    """Learning rate."""
+    lr_schedule: Literal["steps", "linear", "cosine"] = "linear"  # published code
+    """How the learning rate falls."""
+    weight_decay: float = 0.0  # published code
+    """Weight decay."""
+    forget_rate: float | Literal["auto"] = "auto"
+    """Share of a batch left out, from --forget-epochs on; auto: the noise rate estimated then."""
+    forget_epochs: int = 10  # published code
+    """Epochs over which that share grows from 0."""
+    plus_epoch: int | None = None  # published code of Co-teaching+: 20
+    """From this epoch on only samples that the networks disagree on are taught; None: never."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_forgetting(self.forget_rate, self.forget_epochs)
+        _require(self.plus_epoch is None or self.plus_epoch >= 0, "--plus-epoch", self.plus_epoch, "0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoCoRConfig(Config):
+    """Two networks trained as one, on the samples with a small joint loss."""
+
+    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs")
+
+    method: Literal["jocor"] = "jocor"
+    optimizer: Literal["sgd", "adam"] = "adam"  # published code
+    """The optimizer."""
+    lr: float = 0.001  # published code
+    """Learning rate."""
+    lr_schedule: Literal["steps", "linear", "cosine"] = "linear"  # published code
+    """How the learning rate falls."""
+    weight_decay: float = 0.0  # published code
+    """Weight decay."""
+    forget_rate: float | Literal["auto"] = "auto"
+    """Share of a batch left out, from --forget-epochs on; auto: the noise rate estimated then."""
+    forget_epochs: int = 10  # published code
+    """Epochs over which that share grows from 0."""
+    agreement: float = 0.9  # published code: lambda
+    """Share of the networks' agreement in the joint loss; the rest is cross-entropy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_forgetting(self.forget_rate, self.forget_epochs)
+        _require(0 <= self.agreement <= 1, "--agreement", self.agreement, "from 0 to 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ELRConfig(Config):
+    """Early-learning regularisation: predictions stay near their own running mean."""
+
+    method: Literal["elr", "elr-plus"] = "elr"
+    elr_weight: float = 3.0  # published code, CIFAR-10: lambda
+    """Weight of the regulariser."""
+    elr_momentum: float = 0.7  # published code, CIFAR-10: beta
+    """How slowly a sample's target follows the predictions."""
+    mixup_alpha: float = 1.0  # published code of ELR+
+    """ELR+: shares of blended images are drawn from Beta(alpha, alpha)."""
+    ema: float = 0.997  # published code of ELR+
+    """ELR+: how slowly the networks that make the targets follow, at the end of the run."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(0 <= self.elr_weight < math.inf, "--elr-weight", self.elr_weight, "0 or more")
+        _require(0 <= self.elr_momentum < 1, "--elr-momentum", self.elr_momentum, "from 0 to below 1")
+        _require(_positive(self.mixup_alpha), "--mixup-alpha", self.mixup_alpha, "above 0")
+        _require(0 <= self.ema < 1, "--ema", self.ema, "from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class CoDivideConfig(Config):
     """Two networks that split the data for each other: PLReMix and its relatives, by their parts."""
 
-    schedules: ClassVar[tuple[str, ...]] = (
-        "lr_epochs",
-        "warmup_epochs",
-        "kappa_epochs",
-        "ramp_epochs",
-        "neighbour_epochs",
-        "given_label_epochs",
-    )
+    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "warmup_epochs", "ramp_epochs", "neighbour_epochs")
 
-    method: Literal["plremix"] = "plremix"
+    method: Literal["plremix", "dividemix", "unicon"] = "plremix"
 
     # --- parts
-    split: Literal["mixture1d", "mixture2d", "neighbours"] = "mixture2d"  # paper, sec. 3.2
-    """Who is clean: by a mixture over the classifier's loss (1d), that and the prototypes' (2d), or by neighbours."""
-    contrast: Literal["none", "simclr", "scl", "plr"] = "plr"  # paper, sec. 3.3
-    """The contrastive part: none, every other sample negative, same pseudo label positive, or pseudo-label relaxed."""
-    flat: bool = True  # published code
-    """FlatNCE form (FlatPLR) instead of InfoNCE."""
-
-    # --- contrast
-    kappa: Integers = (3, 2, 1)  # paper, sec. 4.1
-    """Likely classes of a sample in PLR, falling at --kappa-epochs; one value: fixed; 0: the given label alone."""
-    kappa_epochs: Integers = (40, 70)  # paper, sec. 4.1
-    """Epochs at which kappa takes its next value."""
-    given_label_epochs: int | None = None  # published code: always; the paper: early in training
-    """Until which epoch PLR counts the given label as likely; None: always."""
-    temperature: float = 1.0  # published code
-    """tau of the contrastive loss after warm-up."""
-    warmup_temperature: float = 0.1  # published code
-    """tau of the contrastive loss in warm-up."""
-    contrast_weight: float = 1.0  # published code
-    """Weight of the contrastive loss."""
-    embedding_size: int = 128  # published code
-    """Size of the projector's output."""
+    split: Literal["mixture1d", "mixture2d", "neighbours", "small-loss", "class-balanced"] = "mixture2d"  # sec. 3.2
+    """Who is clean: by a mixture over the classifier's loss (1d), that and the prototypes' (2d), by neighbours, the
+    smallest losses, or as many of every class (class-balanced)."""
+    contrast: ContrastName = "plr"  # paper, sec. 3.3
+    """The contrastive part."""
+    contrast_side: Literal["all", "noisy"] = "all"  # published code; UNICON: noisy
+    """Whether the contrast sees both sides of the split or the noisy one alone."""
+    warmup_contrast: bool = True  # published code; UNICON: none
+    """Contrast with every other sample in warm-up."""
 
     # --- semi-supervised part
     warmup_epochs: int = 10  # published code
     """Epochs on all samples before the first split."""
     warmup_entropy: bool = False  # published code: on for asymmetric noise
     """Add the negative entropy of the predictions in warm-up."""
-    lambda_u: float = 25.0  # published code
-    """Weight of the noisy side, reached over --ramp-epochs."""
+    lambda_u: float | Literal["auto"] = 25.0  # published code
+    """Weight of the noisy side, reached over --ramp-epochs; auto: by the noise rate that the first split shows."""
     ramp_epochs: int = 16  # published code
     """Epochs over which the weight of the noisy side grows."""
     sharpen: float = 0.5  # paper, sec. 3.4: T
@@ -250,18 +390,6 @@ class CoDivideConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(len(self.kappa) >= 1, "--kappa", self.kappa, "one or more numbers, as 3,2,1")
-        _require(all(kappa >= 0 for kappa in self.kappa), "--kappa", self.kappa, "0 or more")
-        _require(_rising(self.kappa_epochs), "--kappa-epochs", self.kappa_epochs, "rising epochs from 0 up")
-        _require(
-            len(self.kappa) == 1 or len(self.kappa_epochs) == len(self.kappa) - 1,
-            "--kappa-epochs",
-            self.kappa_epochs,
-            f"{len(self.kappa) - 1} epochs, one for each change of --kappa",
-        )
-        until = self.given_label_epochs
-        _require(until is None or until >= 0, "--given-label-epochs", until, "0 or more")
-        _require(until is None or 0 not in self.kappa, "--given-label-epochs", until, "left out where --kappa is 0")
         _require(self.warmup_epochs >= 0, "--warmup-epochs", self.warmup_epochs, "0 or more")
         _require(
             self.warmup_epochs <= self.epochs,
@@ -273,11 +401,11 @@ class CoDivideConfig(Config):
         _require(self.neighbour_epochs >= 0, "--neighbour-epochs", self.neighbour_epochs, "0 or more")
         _require(0 <= self.neighbour_alpha < 1, "--neighbour-alpha", self.neighbour_alpha, "from 0 to below 1")
         _require(self.ramp_epochs >= 1, "--ramp-epochs", self.ramp_epochs, "at least 1")
-        _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
-        for name in ("temperature", "warmup_temperature", "sharpen", "beta", "neighbour_sharpness"):
+        for name in ("sharpen", "beta", "neighbour_sharpness"):
             _require(_positive(getattr(self, name)), _flag(name), getattr(self, name), "above 0")
-        for name in ("lambda_u", "contrast_weight"):
-            _require(0 <= getattr(self, name) < math.inf, _flag(name), getattr(self, name), "0 or more")
+        _require(
+            self.lambda_u == "auto" or 0 <= self.lambda_u < math.inf, "--lambda-u", self.lambda_u, "0 or more, or auto"
+        )
         for name in ("clean_threshold", "prototype_momentum", "cluster_vote"):
             _require(0 <= getattr(self, name) <= 1, _flag(name), getattr(self, name), "from 0 to 1")
 
@@ -286,14 +414,19 @@ class CoDivideConfig(Config):
         span = max(1, self.neighbour_epochs - self.warmup_epochs)
         return min(max((epoch - self.warmup_epochs) / span, 0.0), 1.0)
 
-    def kappa_at(self, epoch: int) -> int:
-        """kappa of an epoch."""
-        if len(self.kappa) == 1:
-            return self.kappa[0]
-        return self.kappa[sum(epoch >= milestone for milestone in self.kappa_epochs)]
 
-
-CONFIGS: dict[str, type[Config]] = {"cross-entropy": CrossEntropyConfig, "plremix": CoDivideConfig}
+CONFIGS: dict[str, type[Config]] = {
+    "cross-entropy": CrossEntropyConfig,
+    "mixup": MixUpConfig,
+    "co-teaching": CoTeachingConfig,
+    "co-teaching-plus": CoTeachingConfig,
+    "jocor": JoCoRConfig,
+    "dividemix": CoDivideConfig,
+    "elr": ELRConfig,
+    "elr-plus": ELRConfig,
+    "unicon": CoDivideConfig,
+    "plremix": CoDivideConfig,
+}
 
 
 def config_class(method: str) -> type[Config]:
@@ -336,7 +469,7 @@ def _choices(hint: Any) -> tuple[str, ...]:
 
 
 def _from_json(name: str, value: Any, hint: Any) -> Any:
-    kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if value is None and type(None) in kinds:
         return None
     for kind in kinds:
@@ -346,8 +479,10 @@ def _from_json(name: str, value: Any, hint: Any) -> Any:
             return tuple(value)
         if kind is float and type(value) in (int, float):
             return float(value)
-        if (kind in (int, bool, str) and type(value) is kind) or _choices(kind):
+        if (kind in (int, bool, str) and type(value) is kind) or value in _choices(kind):
             return value
+        if kind is hint and _choices(kind):
+            return value  # the config itself says which there are
     raise InputError(f"the setting {name!r} cannot be {value!r}")
 
 
@@ -355,6 +490,16 @@ def _require(condition: bool, flag: str, value: object, expected: str) -> None:
     if not condition:
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
         raise InputError(f"{flag} must be {expected}, got {shown}")
+
+
+def _check_forgetting(rate: float | str, epochs: int) -> None:
+    _require(
+        rate == "auto" or (not isinstance(rate, str) and 0 <= rate < 1),
+        "--forget-rate",
+        rate,
+        "from 0 to below 1, or auto",
+    )
+    _require(epochs >= 1, "--forget-epochs", epochs, "at least 1")
 
 
 def _flag(field: str) -> str:

@@ -37,10 +37,32 @@ DIGITS: dict[str, Any] = {
     "temperature": 0.2,
     "prototype_momentum": 0.9,
     "epoch_length": "data",
+    "lambda_u": "auto",
 }
 
-# Where a method wants another value than PLReMix, chosen in the same way.
-BY_METHOD: dict[str, dict[str, Any]] = {"cross-entropy": {"lr": 0.005}}
+# Where a method wants another value than PLReMix. Learning rates were chosen in the same way, from four each.
+_ADAM: dict[str, Any] = {"lr": 0.001, "lr_epochs": (16,), "forget_epochs": 8}
+BY_METHOD: dict[str, dict[str, Any]] = {
+    "cross-entropy": {"lr": 0.005},
+    "mixup": {"lr": 0.02},
+    "co-teaching": _ADAM,
+    "co-teaching-plus": {**_ADAM, "plus_epoch": 16},
+    "jocor": {**_ADAM, "agreement": 0.5},
+    "dividemix": {"split": "mixture1d", "contrast": "none", "strong_view": "crop"},
+    "elr": {"lr": 0.02, "lr_schedule": "cosine"},
+    "elr-plus": {"lr": 0.02},
+    "unicon": {
+        "split": "class-balanced",
+        "contrast": "simclr",
+        "contrast_side": "noisy",
+        "contrast_weight": 0.025,
+        "temperature": 0.05,
+        "flat": False,
+        "warmup_contrast": False,
+        "lambda_u": 30.0,
+        "lr_schedule": "cosine",
+    },
+}
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -52,7 +74,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "digits-asym-40",
             "digits",
-            {**DIGITS, "noise": "asymmetric", "noise_ratio": 0.4, "lambda_u": 0.0, "warmup_entropy": True},
+            {**DIGITS, "noise": "asymmetric", "noise_ratio": 0.4, "warmup_entropy": True},
         ),
     ]
 }
@@ -77,7 +99,7 @@ def build(name: str, method: str = "plremix", epochs: int | None = None) -> Conf
         )
     settings |= BY_METHOD.get(method, {})
     known = {field.name for field in fields(kind)}
-    config = kind(**{key: value for key, value in settings.items() if key in known})
+    config = kind(**{"method": method, **{key: value for key, value in settings.items() if key in known}})
     return config if epochs is None else scaled(config, epochs)
 
 

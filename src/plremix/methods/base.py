@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plremix.data.files import Images
+from plremix.data.loading import Loader
+from plremix.methods.learner import Learner
 from plremix.networks import Network
 from plremix.selection import Verdict
 
@@ -21,6 +23,8 @@ Arrays = dict[str, NDArray[np.generic]]
 class Method(Protocol):
     """The verbs of a method."""
 
+    loader: Loader
+    learners: list[Learner]
     networks: list[Network]
     on_step: Callable[[float], None]  # told the share of the epoch that is done
 

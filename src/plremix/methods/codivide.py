@@ -1,6 +1,8 @@
 """Co-divide: two networks split the data for each other and train on the split (paper, sec. 3).
 
-PLReMix is this method with the 2-d mixture and PLR; its relatives differ in the parts that the config names.
+PLReMix is this method with the 2-d mixture and PLR; its relatives differ in the parts that the config names. DivideMix:
+the 1-d mixture, no contrast, weak views only. UNICON: as many samples of every class by their divergence from the given
+label, SimCLR on the noisy side (it divides anew before the second network's turn; here both splits are made at once).
 Shapes: b samples a side, C classes, d embedding size, N samples.
 """
 
@@ -32,7 +34,7 @@ from plremix.losses import (
     squared_error,
 )
 from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
-from plremix.methods.contrasts import CONTRASTS
+from plremix.methods.contrasts import contrasts_of
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
 from plremix.methods.splits import SPLITS, Scores, Split
@@ -58,12 +60,13 @@ class CoDivide:
     ) -> None:
         self.config, self.loader, self.labels, self.fabric = config, loader, labels, fabric
         self.classes = architecture.classes
-        contrasts = config.contrast != "none"
+        contrasts = config.contrast != "none" or config.pretrain != "none"
         self.learners = [Learner(config, architecture, m, fabric, train_projector=contrasts) for m in (0, 1)]
         self.networks = [learner.network for learner in self.learners]
         self.weak, self.strong = VIEWS[config.weak_view], VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
-        self.contrast = CONTRASTS.get(config.contrast)
+        self.contrasts = contrasts_of(config, self.learners, labels)
+        self.noise_rate: float | None = None  # share of the labels that the first split found wrong
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
@@ -80,11 +83,19 @@ class CoDivide:
 
         scores = self._score()
         self.splits = self.divide(scores, self.labels, self.config, epoch)
+        if self.noise_rate is None:
+            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in self.splits]).mean())
         for index in (0, 1):
             self._train(index, self.splits[1 - index], epoch, averages)
             self._move_prototypes(index, scores[index], epoch)
         clean = [int(split.is_clean.sum()) for split in self.splits]
-        return {"phase": "train", "clean_count": sum(clean) // 2, **averages.means()}
+        weight = {"lambda_u": self._lambda_u()}
+        return {"phase": "train", "clean_count": sum(clean) // 2, **weight, **averages.means()}
+
+    def _lambda_u(self) -> float:
+        """The weight of the noisy side: as told, or by the noise rate that the first split showed."""
+        told = self.config.lambda_u
+        return weight_for(self.noise_rate or 0.0) if told == "auto" else told
 
     def _score(self) -> list[Scores]:
         """What each network says of the un-augmented training set; the first time, prototypes start from it."""
@@ -108,16 +119,17 @@ class CoDivide:
         everyone = torch.arange(len(self.loader))
         order = passes(everyone, len(everyone), generator(config.seed, "order", index, epoch))
         steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
-        wanted = [self.weak] if self.contrast is None else [self.weak, self.strong, self.strong]
+        contrasts = bool(self.contrasts) and config.warmup_contrast
+        wanted = [self.weak, *[self.strong] * (2 if contrasts else 0)]
         draws = partial(generator, config.seed, "views", index, epoch)
         for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
-            out = learner.forward(torch.cat(views), embeddings=self.contrast is not None)
+            out = learner.forward(torch.cat(views), embeddings=contrasts)
             logits = out.logits[: len(mine)]
             seen: dict[str, Tensor] = {}
             losses = {"loss_classifier": F.cross_entropy(logits, self.labels[mine])}
             if config.warmup_entropy:
                 losses["loss_entropy"] = negative_entropy(logits)
-            if self.contrast is not None:
+            if contrasts:
                 embeddings = gather_rows(torch.stack(out.embeddings.chunk(3)[1:], dim=1))
                 contrast, seen = contrast_with_stats(
                     embeddings, flat=config.flat, temperature=config.warmup_temperature
@@ -186,11 +198,12 @@ class CoDivide:
         if len(clean):
             losses["loss_clean"] = soft_cross_entropy(logits[:sides], mixed_targets[:sides])
         if len(noisy):
-            weight = ramped_weight(config.lambda_u, epoch + step / steps, config.warmup_epochs, config.ramp_epochs)
+            weight = ramped_weight(self._lambda_u(), epoch + step / steps, config.warmup_epochs, config.ramp_epochs)
             losses["loss_noisy"] = weight * squared_error(logits[sides:], mixed_targets[sides:])
-        if self.contrast is not None:
-            contrast, seen = self._contrast(learner, split, mine, strong1, strong2, epoch)
-            losses["loss_contrast"] = config.contrast_weight * contrast
+        if self.contrasts:
+            first = 0 if config.contrast_side == "all" else len(clean)
+            strong = [view[first:] for view in (strong1, strong2)]
+            losses["loss_contrast"], seen = self.contrasts[index](strong, mine[first:], split.class_scores, epoch)
         return losses, seen
 
     @torch.no_grad()
@@ -210,21 +223,6 @@ class CoDivide:
                 guessed = (1 - split.guess_weight) * guessed + split.guess_weight * split.guesses[noisy]
             refined = torch.cat([refined, guessed])
         return sharpen(refined, self.config.sharpen)
-
-    def _contrast(
-        self, learner: Learner, split: Split, mine: Tensor, strong1: Tensor, strong2: Tensor, epoch: int
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The contrast part on the un-mixed strong views, in a pass of their own: batch norm sees them apart."""
-        config = self.config
-        out = learner.forward(torch.cat([strong1, strong2]), logits=False, embeddings=True)
-        embeddings = gather_rows(torch.stack(out.embeddings.chunk(2), dim=1))
-        everyone = gather_rows(mine.to(self.labels.device))
-        until = config.given_label_epochs
-        labels = self.labels[everyone] if until is None or epoch < until else None
-        assert self.contrast is not None
-        return self.contrast(
-            embeddings, split.class_scores[everyone], labels, config.kappa_at(epoch), config.flat, config.temperature
-        )
 
     # --- prototypes ---
 
@@ -278,6 +276,8 @@ class CoDivide:
     def state_dict(self) -> dict[str, Any]:
         return {
             "learners": [learner.state_dict() for learner in self.learners],
+            "contrasts": [contrast.state_dict() for contrast in self.contrasts],
+            "noise_rate": self.noise_rate,
             "prototypes": self.prototypes,
             "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
         }
@@ -285,9 +285,20 @@ class CoDivide:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for learner, saved in zip(self.learners, state["learners"], strict=True):
             learner.load_state_dict(saved)
+        for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
+            contrast.load_state_dict(saved)
+        self.noise_rate = state["noise_rate"]
         device = self.labels.device
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]
+
+
+def weight_for(noise_rate: float) -> float:
+    """lambda_U for a share of wrong labels: through the values that the paper has for CIFAR-10.
+
+    20 % symmetric noise (18 % wrong): 0; 50 % (45 %) and 80 % (72 %): 25; 90 % (81 %): 50.
+    """
+    return float(np.interp(noise_rate, [0.2, 0.45, 0.72, 0.81], [0.0, 25.0, 25.0, 50.0]))
 
 
 def _by_side(first: Tensor, second: Tensor, clean: int) -> Tensor:

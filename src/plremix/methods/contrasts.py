@@ -1,27 +1,34 @@
-"""The contrast part: which pairs of a batch attract or repel each other. Parts are chosen by name."""
+"""The contrast part: which pairs of a batch attract or repel each other. Chosen by name; any method takes one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import torch
 from torch import Tensor
 
+from plremix.config import Config
 from plremix.losses import contrast_with_stats, reliable_negatives
+from plremix.methods.gathering import gather_rows
+from plremix.methods.learner import Learner
 
+Stats = dict[str, Tensor]
 # embeddings (b, v, d), class scores (b, C), given labels (b,) or None, kappa, flat, temperature -> loss, what it saw
-ContrastPart = Callable[[Tensor, Tensor, Tensor | None, int, bool, float], tuple[Tensor, dict[str, Tensor]]]
+ContrastPart = Callable[[Tensor, Tensor, Tensor | None, int, bool, float], tuple[Tensor, Stats]]
 
 
 def simclr(
     embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, dict[str, Tensor]]:
+) -> tuple[Tensor, Stats]:
     """Every other sample is a negative."""
     return contrast_with_stats(embeddings, flat=flat, temperature=temperature)
 
 
 def scl(
     embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, dict[str, Tensor]]:
+) -> tuple[Tensor, Stats]:
     """Samples of the same pseudo label are positives, all others negatives."""
     pseudo_labels = class_scores.argmax(1)
     same = pseudo_labels[:, None] == pseudo_labels[None, :]
@@ -30,10 +37,100 @@ def scl(
 
 def plr(
     embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, dict[str, Tensor]]:
+) -> tuple[Tensor, Stats]:
     """Only samples whose likely classes are disjoint are negatives (paper, sec. 3.3)."""
     negatives = reliable_negatives(class_scores, kappa, labels)
     return contrast_with_stats(embeddings, negatives, flat=flat, temperature=temperature)
 
 
 CONTRASTS: dict[str, ContrastPart] = {"simclr": simclr, "scl": scl, "plr": plr}
+
+
+class Contrast:
+    """The contrast part of one learner."""
+
+    def __init__(self, config: Config, learner: Learner, labels: Tensor) -> None:
+        self.config, self.learner, self.labels = config, learner, labels
+        self.queue = Queue(config, learner, labels.device) if config.contrast == "plr-queue" else None
+
+    def __call__(
+        self, strong: Sequence[Tensor], mine: Tensor, class_scores: Tensor, epoch: int
+    ) -> tuple[Tensor, Stats]:
+        """The weighted loss of two or more strong views of the samples `mine`, in a pass of their own: batch norm sees
+        them apart. `class_scores` (N, C) say which classes are likely for whom.
+        """
+        config = self.config
+        embeddings = gather_rows(self._embed(strong))
+        everyone = gather_rows(mine.to(self.labels.device))
+        until = config.given_label_epochs
+        use_given = until is None or epoch < until
+        kappa = config.kappa_at(epoch)
+        if self.queue is None:
+            given = self.labels[everyone] if use_given else None
+            part = CONTRASTS[config.contrast]
+            loss, seen = part(embeddings, class_scores[everyone], given, kappa, config.flat, config.temperature)
+        else:
+            rows = torch.cat([everyone, self.queue.rows])
+            negatives = reliable_negatives(class_scores[rows], kappa, self.labels[rows] if use_given else None)
+            negatives = negatives[: len(everyone)]
+            loss, seen = contrast_with_stats(
+                embeddings, negatives, keys=self.queue.keys, flat=config.flat, temperature=config.temperature
+            )
+            self.queue.push(strong[0], everyone)
+        return config.contrast_weight * loss, seen
+
+    def _embed(self, strong: Sequence[Tensor]) -> Tensor:
+        """(b, v, d); views of one size go through the network together."""
+        sizes = [view.shape[-1] for view in strong]
+        parts = []
+        for size in dict.fromkeys(sizes):
+            same = [view for view in strong if view.shape[-1] == size]
+            out = self.learner.forward(torch.cat(same), logits=False, embeddings=True)
+            parts += list(out.embeddings.chunk(len(same)))
+        return torch.stack(parts, dim=1)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self.queue is None else self.queue.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if self.queue is not None:
+            self.queue.load_state_dict(state)
+
+
+class Queue:
+    """Embeddings of samples of earlier steps, by an encoder that follows the network slowly: more negatives to see.
+
+    The paper names it as future work; whether a queued sample is a negative is decided by its likely classes, too.
+    """
+
+    def __init__(self, config: Config, learner: Learner, device: torch.device) -> None:
+        self.size, self.momentum, self.learner = config.queue_size, config.queue_momentum, learner
+        self.encoder = copy.deepcopy(learner.network).requires_grad_(False)
+        self.keys = torch.zeros(0, config.embedding_size, device=device)
+        self.rows = torch.zeros(0, dtype=torch.long, device=device)
+
+    @torch.no_grad()
+    def push(self, views: Tensor, everyone: Tensor) -> None:
+        """Follow the network, and let this step's samples in; the oldest leave."""
+        mine, theirs = self.encoder.state_dict(), self.learner.network.state_dict()
+        for name, value in mine.items():
+            if value.is_floating_point():
+                value.lerp_(theirs[name], 1 - self.momentum)
+            else:
+                value.copy_(theirs[name])
+        self.encoder.eval()
+        embeddings = gather_rows(self.encoder(views, logits=False, embeddings=True).embeddings.float())
+        self.keys = torch.cat([embeddings, self.keys])[: self.size]
+        self.rows = torch.cat([everyone, self.rows])[: self.size]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"encoder": self.encoder.state_dict(), "keys": self.keys, "rows": self.rows}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.encoder.load_state_dict(state["encoder"])
+        self.keys, self.rows = (state[name].to(self.keys.device) for name in ("keys", "rows"))
+
+
+def contrasts_of(config: Config, learners: list[Learner], labels: Tensor) -> list[Contrast]:
+    """One for each learner; none where the config has no contrast."""
+    return [] if config.contrast == "none" else [Contrast(config, learner, labels) for learner in learners]

@@ -35,8 +35,11 @@ class Learner:
         self.network = build_network(architecture, generator(config.seed, "network", index))
         if self.network.projector is not None:
             self.network.projector.requires_grad_(train_projector)  # several processes wait for every gradient
-        optimizer = torch.optim.SGD(
-            self.network.parameters(), config.lr, momentum=config.momentum, weight_decay=config.weight_decay
+        parameters = self.network.parameters()
+        optimizer: torch.optim.Optimizer = (
+            torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
+            if config.optimizer == "adam"
+            else torch.optim.SGD(parameters, config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
         )
         self.has_projector = self.network.projector is not None
         self.forward, self.optimizer = fabric.setup(self.network, optimizer)
@@ -51,6 +54,10 @@ class Learner:
         self.optimizer.zero_grad()
         self.fabric.backward(loss)
         self.optimizer.step()
+
+    def forget_momentum(self) -> None:
+        """Start the optimizer afresh: what it gathered belongs to another loss."""
+        self.optimizer.state.clear()
 
     def finish_epoch(self) -> None:
         """Batch-norm statistics were gathered on each process's own share: all go on with the first one's."""

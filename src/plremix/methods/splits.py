@@ -14,6 +14,7 @@ from torch import Tensor
 
 from plremix.config import CoDivideConfig
 from plremix.losses import mean_softmax, sharpen
+from plremix.methods.forgetting import estimated_rate, smallest
 from plremix.selection import (
     Mixture,
     fill_quotas,
@@ -99,6 +100,51 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     return splits
 
 
+def small_loss(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
+    """As many of the smallest losses as there seem to be right labels (Co-teaching's rule for the whole set)."""
+    rate = estimated_rate([one.logits for one in scores], labels)
+    splits = []
+    for one in scores:
+        losses = torch.nan_to_num(_classifier_loss(one, labels), nan=torch.inf)
+        is_clean = torch.zeros_like(labels, dtype=torch.bool)
+        is_clean[smallest(losses, 1 - rate)] = True
+        believed = F.softmax(torch.nan_to_num(one.logits.float()), dim=1).gather(1, labels[:, None])[:, 0]
+        points = torch.from_numpy(normalise_losses(losses.cpu().numpy()[:, None])).float()
+        splits.append(Split(is_clean, believed, one.logits, points))
+    return splits
+
+
+def class_balanced(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
+    """As many samples of every class: those whose predictions diverge least from the given label (UNICON).
+
+    The cut is the mean divergence; UNICON's further rule for large ones cannot apply (the natural-log divergence never
+    reaches its bound), and is left out.
+    """
+    together = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
+    divergence = divergence_from_labels(together, labels)
+    classes = together.shape[1]
+    share = float((divergence < divergence.mean()).float().mean())
+    quota = max(1, int(share * len(labels) / classes))
+    is_clean = torch.zeros_like(labels, dtype=torch.bool)
+    for label in labels.unique().tolist():  # type: ignore[no-untyped-call]
+        members = (labels == label).nonzero()[:, 0]
+        is_clean[members[divergence[members].argsort(stable=True)[:quota]]] = True
+    believed = torch.where(divergence < 0.5, 1.0, 1 - divergence)
+    points = torch.from_numpy(normalise_losses(divergence.cpu().numpy()[:, None])).float()
+    return [Split(is_clean, believed, one.logits, points) for one in scores]
+
+
+def divergence_from_labels(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Jensen-Shannon divergence (N,) of predictions (N, C) from the one-hot given labels, natural logarithm."""
+    given = F.one_hot(labels, probabilities.shape[1]).to(probabilities.dtype)
+    middle = (probabilities + given) / 2
+
+    def from_middle(one: Tensor) -> Tensor:
+        return torch.where(one > 0, one * (one.clamp(min=1e-30) / middle.clamp(min=1e-30)).log(), 0.0).sum(1)
+
+    return (from_middle(probabilities) + from_middle(given)) / 2
+
+
 def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:
     return F.cross_entropy(scores.logits, labels, reduction="none")
 
@@ -111,4 +157,10 @@ def _by_mixture(scores: Scores, losses: Tensor, config: CoDivideConfig) -> Split
     return Split(probability > config.clean_threshold, probability, scores.logits, points, mixture)
 
 
-SPLITS: dict[str, SplitPart] = {"mixture1d": mixture1d, "mixture2d": mixture2d, "neighbours": neighbours}
+SPLITS: dict[str, SplitPart] = {
+    "mixture1d": mixture1d,
+    "mixture2d": mixture2d,
+    "neighbours": neighbours,
+    "small-loss": small_loss,
+    "class-balanced": class_balanced,
+}

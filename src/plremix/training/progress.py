@@ -15,6 +15,9 @@ class Silent:
     def start(self, title: str, epochs: int, done: int) -> None:
         """A run begins, or goes on after `done` epochs."""
 
+    def pretrain(self, epoch: int, loss: float) -> None:
+        """An epoch of pre-training is over."""
+
     def step(self, share: float) -> None:
         """This share of the running epoch is done."""
 
@@ -31,6 +34,10 @@ class Lines(Silent):
     def start(self, title: str, epochs: int, done: int) -> None:
         self._epochs, self._first, self._began = epochs, done, time.monotonic()
         print(f"{title}: epoch {done} of {epochs}", flush=True)
+
+    def pretrain(self, epoch: int, loss: float) -> None:
+        print(f"pre-training epoch {epoch + 1}  loss {loss:.3f}", flush=True)
+        self._began = time.monotonic()  # the time left is told by the epochs of the run itself
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         done = metrics["epoch"] + 1
@@ -54,6 +61,9 @@ class Bar(Silent):
         self._done = done
         self._task = self._bar.add_task(title, total=epochs, completed=done, note="")
         self._bar.start()
+
+    def pretrain(self, epoch: int, loss: float) -> None:
+        self._bar.update(self._task, note=f"pre-training epoch {epoch + 1}  loss {loss:.3f}")
 
     def step(self, share: float) -> None:
         self._bar.update(self._task, completed=self._done + share)

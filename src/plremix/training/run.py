@@ -18,6 +18,7 @@ from plremix.config import Config
 from plremix.data.dataset import LabelledImages
 from plremix.errors import InputError
 from plremix.methods.base import Method, Metrics
+from plremix.methods.pretraining import pretrain
 from plremix.networks import Ensemble
 from plremix.report import write_report
 from plremix.training import evaluation
@@ -99,6 +100,7 @@ class _Run:
         self.method.on_step = progress.step
         self.history: list[dict[str, Any]] = []
         self.seconds: list[float] = []
+        self.pretrain_seconds = 0.0
         self.first = fabric.is_global_zero
 
     def go(self, resume: bool) -> None:
@@ -110,6 +112,8 @@ class _Run:
         self.logger = make_logger(replace(self.config, log=self.config.log if self.first else "none"), self.folder.path)
         status = "failed"
         try:
+            if self.config.pretrain != "none" and not self.folder.checkpoint.exists():
+                self._pretrain()
             for epoch in range(len(self.history), self.config.epochs):
                 self._epoch(epoch)
             self._finish()
@@ -130,23 +134,37 @@ class _Run:
         self.seconds.append(round(time.perf_counter() - began, 4))
         if self.first:
             self.folder.append(metrics, self.seconds[-1])
-            save_checkpoint(
-                self.folder.checkpoint,
-                {
-                    "config": self.config.as_dict(),
-                    "history": self.history,
-                    "seconds": self.seconds,
-                    "method": self.method.state_dict(),
-                },
-            )
+            self._save()
         self.progress.epoch(metrics)
         self.logger.log(metrics)
+
+    def _pretrain(self) -> None:
+        """Kept in a checkpoint of its own, so that a run that goes on does not do it again."""
+        began = time.perf_counter()
+        pretrain(self.method.learners, self.config, self.method.loader, self.progress.pretrain)
+        self.pretrain_seconds = round(time.perf_counter() - began, 4)
+        if self.first:
+            self._save()
+        self.fabric.barrier()
+
+    def _save(self) -> None:
+        save_checkpoint(
+            self.folder.checkpoint,
+            {
+                "config": self.config.as_dict(),
+                "history": self.history,
+                "seconds": self.seconds,
+                "pretrain_seconds": self.pretrain_seconds,
+                "method": self.method.state_dict(),
+            },
+        )
 
     def _restore(self) -> None:
         saved = load_checkpoint(self.folder.checkpoint)
         try:
             self.method.load_state_dict(saved["method"])
             self.history, self.seconds = saved["history"], saved["seconds"]
+            self.pretrain_seconds = saved["pretrain_seconds"]
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error
@@ -193,6 +211,6 @@ class _Run:
             "epochs_done": len(self.history),
             "best": evaluation.best_accuracy(self.history),
             "last": evaluation.last_accuracy(self.history),
-            "seconds": round(sum(self.seconds), 3),
+            "seconds": round(self.pretrain_seconds + sum(self.seconds), 3),
             "noise_rate_estimate": None,
         }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from plremix.config import CoDivideConfig, Config, CrossEntropyConfig
+from plremix.config import CoDivideConfig, Config
 from plremix.data import noise
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import Images
@@ -15,9 +16,26 @@ from plremix.data.loading import Loader
 from plremix.data.sources import arrays, digits, folder
 from plremix.methods.base import Method
 from plremix.methods.codivide import CoDivide
+from plremix.methods.coteaching import CoTeaching
 from plremix.methods.cross_entropy import CrossEntropy
+from plremix.methods.elr import ELR, ELRPlus
+from plremix.methods.jocor import JoCoR
+from plremix.methods.mixup import MixUp
 from plremix.networks import BACKBONES, Architecture
 from plremix.randomness import generator
+
+METHODS: dict[str, Callable[..., Method]] = {
+    "cross-entropy": CrossEntropy,
+    "mixup": MixUp,
+    "co-teaching": CoTeaching,
+    "co-teaching-plus": CoTeaching,
+    "jocor": JoCoR,
+    "dividemix": CoDivide,
+    "elr": ELR,
+    "elr-plus": ELRPlus,
+    "unicon": CoDivide,
+    "plremix": CoDivide,
+}
 
 
 def load_data(config: Config) -> LabelledImages:
@@ -59,9 +77,11 @@ def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method
         blocks=config.blocks or blocks,
         channels=data.channels,
         classes=len(data.classes),
-        embedding_size=getattr(config, "embedding_size", 0),
+        embedding_size=config.embedding_size if _embeds(config) else 0,
     )
-    if isinstance(config, CoDivideConfig):
-        return CoDivide(config, loader, labels, architecture, fabric)
-    assert isinstance(config, CrossEntropyConfig)
-    return CrossEntropy(config, loader, labels, architecture, fabric)
+    return METHODS[config.method](config, loader, labels, architecture, fabric)
+
+
+def _embeds(config: Config) -> bool:
+    """Whether the networks need a projector: a contrast, or a split that looks at embeddings."""
+    return config.contrast != "none" or config.pretrain != "none" or isinstance(config, CoDivideConfig)

@@ -1,0 +1,72 @@
+"""Co-teaching (Han et al. 2018) and Co-teaching+ (Yu et al. 2019): two networks pick small losses for each other.
+
+Two things of the published code are left out on purpose. It divides the mean loss once more by the number of samples
+kept, which would make any loss added beside it a hundred times too strong; and Co-teaching+ feeds its softmax outputs
+to the cross-entropy as if they were logits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from plremix.config import CoTeachingConfig
+from plremix.methods.base import Metrics
+from plremix.methods.forgetting import estimated_rate, kept_share, smallest
+from plremix.methods.stepwise import Losses, Stepwise
+
+
+class CoTeaching(Stepwise):
+    """In each batch either network is trained on the samples whose loss is small for the other one."""
+
+    config: CoTeachingConfig
+    networks_used = 2
+    rate: float | None = None  # the forget rate, once it is known
+
+    def start_epoch(self, epoch: int) -> Metrics:
+        """Before anything is forgotten, the rate is estimated if nobody told it: the networks have learned a little."""
+        told = self.config.forget_rate
+        self.first = 0 if told != "auto" else self.config.forget_epochs
+        if self.rate is None and epoch >= self.first:
+            if told == "auto":
+                self.rate = estimated_rate(self._predictions(), self.labels)
+            else:
+                self.rate = told
+        return {"forget_rate": self.rate or 0.0}
+
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+        config, given = self.config, self.labels[mine]
+        logits = [learner.forward(weak).logits for learner in self.learners]
+        share = kept_share(self.rate or 0.0, epoch, self.first, config.forget_epochs)
+        plus = config.plus_epoch is not None and epoch >= config.plus_epoch
+        taught = disagreeing(logits) if plus else torch.arange(len(mine), device=weak.device)
+        chosen = exchange([one[taught] for one in logits], given[taught], share)
+        return {
+            f"loss_{index}": F.cross_entropy(one[taught][places], given[taught][places])
+            if len(places)
+            else one.sum() * 0.0
+            for index, (one, places) in enumerate(zip(logits, chosen, strict=True))
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "rate": self.rate}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.rate = state["rate"]
+
+
+def disagreeing(logits: list[Tensor]) -> Tensor:
+    """Places (k,) where the two networks predict different classes; maybe none."""
+    return (logits[0].argmax(1) != logits[1].argmax(1)).nonzero()[:, 0]
+
+
+def exchange(logits: list[Tensor], labels: Tensor, share: float) -> list[Tensor]:
+    """For each of two networks the places of the samples that the other one would keep."""
+    if not len(labels):
+        return [torch.zeros(0, dtype=torch.long, device=labels.device)] * 2
+    kept = [smallest(F.cross_entropy(one.detach(), labels, reduction="none"), share) for one in logits]
+    return kept[::-1]

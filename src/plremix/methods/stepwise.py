@@ -1,0 +1,126 @@
+"""What the methods have in common that go through all samples batch by batch; each adds the losses of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from plremix.config import Config
+from plremix.data.augment import VIEWS
+from plremix.data.files import Images
+from plremix.data.loading import Loader, batches, passes
+from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
+from plremix.methods.contrasts import contrasts_of
+from plremix.methods.learner import Learner
+from plremix.networks import Architecture
+from plremix.randomness import generator
+from plremix.selection import Verdict, judge_labels
+
+Losses = dict[str, Tensor]
+
+
+class Stepwise:
+    """One or two networks, a weak view a sample, and the contrast part on two strong views where there is one.
+
+    The classes that PLR takes as likely are the predictions at the start of the epoch: of the other network where there
+    are two, so that their errors stay crossed.
+    """
+
+    networks_used: ClassVar[int] = 1
+
+    def __init__(
+        self, config: Config, loader: Loader, labels: Tensor, architecture: Architecture, fabric: Fabric
+    ) -> None:
+        self.config, self.loader, self.labels, self.fabric = config, loader, labels, fabric
+        self.classes = architecture.classes
+        contrasts = config.contrast != "none" or config.pretrain != "none"
+        self.learners = [
+            Learner(config, architecture, index, fabric, train_projector=contrasts)
+            for index in range(self.networks_used)
+        ]
+        self.networks = [learner.network for learner in self.learners]
+        self.contrasts = contrasts_of(config, self.learners, labels)
+        self.on_step: Callable[[float], None] = no_one_watches
+
+    # --- what a method says ---
+
+    def start_epoch(self, epoch: int) -> Metrics:
+        """What happens before the first step, and what the log should say of it."""
+        return {}
+
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+        """The terms of a step for the samples `mine`, whose weak views (b, c, H, W) are given."""
+        raise NotImplementedError
+
+    def after_step(self, epoch: int, share: float) -> None:
+        """What follows the optimizer; `share` of the epoch is done."""
+
+    # --- the epoch ---
+
+    def train_epoch(self, epoch: int) -> Metrics:
+        config, averages = self.config, Averages()
+        noted = self.start_epoch(epoch)
+        tables = self._predictions()[::-1] if self.contrasts else []
+        for learner in self.learners:
+            learner.start_epoch(config.learning_rate(epoch))
+        order = passes(torch.arange(len(self.loader)), len(self.loader), generator(config.seed, "order", epoch))
+        steps = [self.loader.share(indices) for indices in batches(order, config.batch_size)]
+        wanted = [VIEWS[config.weak_view], *[VIEWS[config.strong_view]] * (2 if self.contrasts else 0)]
+        views = self.loader.epoch(steps, wanted, partial(generator, config.seed, "views", epoch))
+        for step, (mine, (weak, *strong)) in enumerate(zip(steps, views, strict=True)):
+            losses = self.losses(mine, weak, epoch, step)
+            for contrast, table in zip(self.contrasts, tables, strict=True):
+                loss, seen = contrast(strong, mine, table, epoch)
+                losses["loss_contrast"] = losses.get("loss_contrast", torch.zeros_like(loss)) + loss
+                averages.add(seen)
+            self._descend(torch.stack(list(losses.values())).sum())
+            averages.add(losses)
+            self.after_step(epoch, (step + 1) / len(steps))
+            self.on_step((step + 1) / len(steps))
+        for learner in self.learners:
+            learner.finish_epoch()
+        return {"phase": "train", **noted, **averages.means()}
+
+    def _descend(self, loss: Tensor) -> None:
+        """One step of every network's optimizer: their losses have no parameter in common, so their sum will do."""
+        for learner in self.learners:
+            learner.optimizer.zero_grad()
+        self.fabric.backward(loss)
+        for learner in self.learners:
+            learner.optimizer.step()
+
+    # --- what the loop asks for ---
+
+    def logits(self, images: Images) -> Tensor:
+        return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
+
+    def verdict(self) -> Verdict:
+        logits = torch.stack(self._predictions())
+        return judge_labels(logits.cpu().numpy(), self.labels.cpu().numpy())
+
+    def _predictions(self) -> list[Tensor]:
+        """Each network's logits (N, C) of the training images as they are."""
+        return [learner.predict(self.loader.images, self.loader).logits for learner in self.learners]
+
+    def clean_samples(self) -> tuple[Tensor, Tensor] | None:
+        return None
+
+    def split_details(self) -> Arrays:
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "learners": [learner.state_dict() for learner in self.learners],
+            "contrasts": [contrast.state_dict() for contrast in self.contrasts],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for learner, saved in zip(self.learners, state["learners"], strict=True):
+            learner.load_state_dict(saved)
+        for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
+            contrast.load_state_dict(saved)
