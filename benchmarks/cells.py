@@ -1,0 +1,109 @@
+"""Cells of a benchmark: one `plremix train` each, kept as JSON, so that an interrupted benchmark goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "auroc", "precision", "recall", "seconds")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where it stands in a table, and the words after `plremix train`."""
+
+    benchmark: str
+    row: str
+    column: str
+    seed: int
+    words: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        name = f"{self.column}_{self.row}_seed{self.seed}".replace(" ", "-").replace("/", "-")
+        return RESULTS / self.benchmark / f"{name}.json"
+
+    def result(self) -> dict[str, Any] | None:
+        return json.loads(self.path.read_text()) if self.path.exists() else None
+
+
+def run_missing(cells: Sequence[Cell], jobs: int) -> None:
+    """Run what has no file yet; each in one thread of its own, `jobs` at a time."""
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(_run, [cell for cell in cells if not cell.path.exists()]))
+
+
+def _run(cell: Cell) -> None:
+    words = [*cell.words, "--seed", str(cell.seed)]
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "run"
+        subprocess.run(
+            [sys.executable, "-m", "plremix", "train", *words, "--out", str(out), "--quiet"],
+            check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        summary = json.loads((out / "summary.json").read_text())
+        versions = json.loads((out / "config.json").read_text())["versions"]
+    content = {
+        "command": f"plremix train {' '.join(words)}",
+        "date": date.today().isoformat(),
+        "versions": versions,
+        **summary,
+    }
+    cell.path.parent.mkdir(parents=True, exist_ok=True)
+    cell.path.write_text(json.dumps(content, indent=2) + "\n")
+    print(f"{cell.column} {cell.row} seed {cell.seed}: last {summary['last']:.1%}", file=sys.stderr, flush=True)
+
+
+def markdown(cells: Sequence[Cell], measures: Iterable[str]) -> str:
+    """Rows by measure, columns by noise: mean ± deviation over seeds (how many), per cent; seconds as they are."""
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    lines = [f"| | | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
+    for row in dict.fromkeys(cell.row for cell in cells):
+        for measure in measures:
+            shown = [_mean(_values(cells, row, column, measure), measure) for column in columns]
+            lines.append(f"| {row} | {measure} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def as_csv(cells: Sequence[Cell]) -> str:
+    """A line a finished cell, with the command behind it."""
+    lines = [f"row,column,seed,{','.join(MEASURES)},command"]
+    for cell in cells:
+        if (result := cell.result()) is not None:
+            values = [_value(result, measure) for measure in MEASURES]
+            shown = ",".join("" if value is None else f"{value:.6g}" for value in values)
+            lines.append(f'{cell.row},{cell.column},{cell.seed},{shown},"{result["command"]}"')
+    return "\n".join(lines) + "\n"
+
+
+def _values(cells: Sequence[Cell], row: str, column: str, measure: str) -> list[float]:
+    done = [cell.result() for cell in cells if (cell.row, cell.column) == (row, column)]
+    values = [_value(result, measure) for result in done if result is not None]
+    return [value for value in values if value is not None]
+
+
+def _value(result: dict[str, Any], measure: str) -> float | None:
+    value = result.get(measure, result.get("detection", {}).get(measure))
+    return None if value is None else float(value)
+
+
+def _mean(values: list[float], measure: str) -> str:
+    if not values:
+        return ""
+    if measure == "seconds":
+        return f"{statistics.mean(values):.0f}"
+    values = [100 * value for value in values]
+    places = 2 if min(values) > 99 else 1
+    return f"{statistics.mean(values):.{places}f} ± {statistics.pstdev(values):.{places}f} ({len(values)})"
