@@ -1,4 +1,4 @@
-"""Cells of a benchmark: one `plremix train` each, kept as JSON, so that an interrupted benchmark goes on where it was."""
+"""Cells of a benchmark: one `plremix train` each, kept as JSON, so that an interrupted benchmark goes on."""
 
 from __future__ import annotations
 

@@ -92,5 +92,5 @@ def test_every_setting_says_what_it_is() -> None:
 
 
 def test_an_unknown_method_is_told() -> None:
-    with pytest.raises(InputError, match="there is no method 'magic'; choose one of cross-entropy, plremix"):
+    with pytest.raises(InputError, match="there is no method 'magic'; choose one of cross-entropy, mixup"):
         config_class("magic")

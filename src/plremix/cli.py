@@ -136,8 +136,7 @@ def show_recipes(words: Arguments) -> None:
         raise InputError(f"plremix recipes takes one name at most, got {' '.join(words)}")
     if words:
         for name, value in recipes.build(words[0]).as_dict().items():
-            shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
-            print(f"{name:22} {shown}")
+            print(f"{name:22} {_shown(value)}")
         return
     tables = sorted({recipe.table for recipe in recipes.RECIPES.values()})
     for table in tables:
@@ -146,8 +145,13 @@ def show_recipes(words: Arguments) -> None:
             if recipe.table == table:
                 settings = recipe.settings
                 shown = f"{settings['noise']} {settings['noise_ratio']:.0%}, {settings['epochs']} epochs"
-                print(f"  {recipe.name:20} {shown}")
+                shown += "".join(f", {name} {_shown(value)}" for name, value in recipe.changes.items())
+                print(f"  {recipe.name:24} {shown}")
     print(f"methods: {', '.join(recipes.METHODS)} (--method)")
+
+
+def _shown(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 COMMANDS: dict[str, Callable[[Arguments], None]] = {"demo": demo, "train": train, "recipes": show_recipes}

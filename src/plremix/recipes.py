@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ class Recipe:
     name: str
     table: str
     settings: dict[str, Any]
+    changes: dict[str, Any] = field(default_factory=dict)  # what makes the row of an ablation
 
 
 # Ours, for the 8x8 digits on a CPU. Chosen on 1,000 of the 1,400 training images by the other 400, seeds from 100
@@ -78,6 +79,23 @@ RECIPES: dict[str, Recipe] = {
         ),
     ]
 }
+
+_ROWS: dict[str, dict[str, Any]] = {  # ablation: what differs from the recipe without the suffix
+    "plr": {"flat": False},
+    "simclr": {"contrast": "simclr"},
+    "scl": {"contrast": "scl"},
+    "queue": {"contrast": "plr-queue"},
+    "mixture2d": {"split": "mixture2d"},
+    "mixture1d": {"split": "mixture1d"},
+    "kappa-3": {"kappa": (3,)},
+    "kappa-2": {"kappa": (2,)},
+    "kappa-1": {"kappa": (1,)},
+    "only-y": {"kappa": (0,)},
+}
+for _suffix, _changes in _ROWS.items():
+    _base = RECIPES["digits-sym-80"]
+    _name = f"{_base.name}-{_suffix}"
+    RECIPES[_name] = Recipe(_name, "digits ablation", {**_base.settings, **_changes}, _changes)
 
 # Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
 OWN: dict[str, Any] = DIGITS

@@ -12,7 +12,16 @@ from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 from plremix.losses import reliable_negatives
 from plremix.methods.codivide import CoDivide
-from plremix.methods.splits import Scores, Split, mixture1d, mixture2d, neighbours
+from plremix.methods.splits import (
+    Scores,
+    Split,
+    class_balanced,
+    divergence_from_labels,
+    mixture1d,
+    mixture2d,
+    neighbours,
+    small_loss,
+)
 
 
 def finite(method: CoDivide) -> bool:
@@ -210,3 +219,43 @@ def test_the_split_passes_from_the_neighbourhood_to_the_networks() -> None:
     assert early.is_clean.all()
     assert not late.is_clean.any()
     assert late.guess_weight == 0
+
+
+def scored(count: int = 200, classes: int = 4, wrong: float = 0.4) -> tuple[list[Scores], Tensor, Tensor]:
+    """Two networks that know the truth fairly well, the given labels, and who is right."""
+    draws = torch.Generator().manual_seed(0)
+    truth = torch.arange(count) % classes
+    is_wrong = torch.rand(count, generator=draws) < wrong
+    given = torch.where(is_wrong, (truth + 1) % classes, truth)
+    logits = [4 * torch.eye(classes)[truth] + torch.randn(count, classes, generator=draws) for _ in range(2)]
+    return [Scores(one, torch.zeros(count, 2), torch.zeros(classes, 2)) for one in logits], given, ~is_wrong
+
+
+def test_small_losses_are_as_many_as_labels_seem_right() -> None:
+    scores, given, right = scored()
+    for split in small_loss(scores, given, small_config(), 0):
+        assert int(split.is_clean.sum()) == pytest.approx(int(right.sum()), abs=6)
+        assert (split.is_clean == right).float().mean() > 0.95
+
+
+def test_the_balanced_split_takes_as_many_of_every_class() -> None:
+    scores, given, right = scored()
+    given = torch.where(torch.arange(200) < 8, 0, given)  # classes are not equally frequent
+    split = class_balanced(scores, given, small_config(), 0)[0]
+    together = torch.stack([one.logits.softmax(1) for one in scores]).mean(0)
+    divergence = []
+    for row, label in zip(together, given, strict=True):
+        target = torch.eye(4)[label]
+        middle = (row + target) / 2
+        parts = [
+            sum(float(p * (p / m).log()) for p, m in zip(one, middle, strict=True) if p > 0) for one in (row, target)
+        ]
+        divergence.append(sum(parts) / 2)
+    naive = torch.tensor(divergence)
+    assert torch.allclose(divergence_from_labels(together, given), naive, atol=1e-5)
+    quota = int((naive < naive.mean()).sum() / 4)
+    for label in range(4):
+        members = (given == label).nonzero()[:, 0]
+        expected = members[naive[members].argsort()[:quota]]
+        assert sorted((split.is_clean & (given == label)).nonzero()[:, 0].tolist()) == sorted(expected.tolist())
+    assert (split.is_clean & right).sum() > 0.9 * split.is_clean.sum()

@@ -1,0 +1,115 @@
+"""Every method and every ablation beside each other: same data, networks, noise and seeds.
+
+    python benchmarks/comparison.py methods      # digits, all methods, sym 50 / 80 and asym 40, three seeds
+    python benchmarks/comparison.py ablation     # digits, sym 80: PLReMix with parts swapped; PLR in other methods
+    python benchmarks/comparison.py images --data-dir DIR   # fashion_small.npz and cifar10_small.npz, one seed
+    python benchmarks/comparison.py methods --table         # only the table of what is there
+
+A cell is one `plremix train`, kept as JSON in benchmarks/results: an interrupted benchmark goes on with those that are
+missing. The table is written beside them as Markdown and CSV, with the command behind each cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from cells import RESULTS, Cell, as_csv, markdown, run_missing
+
+METHODS = (
+    *("cross-entropy", "mixup", "co-teaching", "co-teaching-plus", "jocor", "dividemix", "elr", "elr-plus", "unicon"),
+    "plremix",
+)
+ABLATION = {  # row: recipe suffix
+    "FlatPLR, falling kappa": "",
+    "PLR": "-plr",
+    "SimCLR": "-simclr",
+    "SCL": "-scl",
+    "PLR with a queue": "-queue",
+    "2-d mixture": "-mixture2d",
+    "1-d mixture": "-mixture1d",
+    "kappa 3": "-kappa-3",
+    "kappa 2": "-kappa-2",
+    "kappa 1": "-kappa-1",
+    "only y": "-only-y",
+}
+PLUGGED = {"co-teaching-plus": ("none", "simclr", "plr"), "jocor": ("none", "simclr", "plr")}
+MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds")
+
+# Epochs that fit: a PLReMix epoch of 5,000 images costs about a minute on two cores.
+SMALL_IMAGES = ["--network", "preact-resnet-small", "--epochs", "20", "--weak-view", "crop-flip"]
+STRONG = ["--strong-view", "autoaugment-cifar"]
+DATA = {
+    "fashion sym-80": ("fashion_small.npz", ["--noise", "symmetric", "--noise-ratio", "0.8", "--truth-key", "y_train"]),
+    "cifar10 worst": ("cifar10_small.npz", ["--label-key", "worst", "--truth-key", "y_train"]),
+}
+IMAGE_ROWS = {
+    "cross-entropy": ["--method", "cross-entropy"],
+    "mixup": ["--method", "mixup"],
+    "co-teaching-plus": ["--method", "co-teaching-plus"],
+    "dividemix": ["--method", "dividemix", "--strong-view", "crop-flip"],
+    "dividemix, strong views": ["--method", "dividemix", *STRONG],
+    "plremix": STRONG,
+}
+
+
+def methods(chosen: argparse.Namespace) -> list[Cell]:
+    return [
+        Cell("methods", method, noise, seed, (f"digits-{noise}", "--method", method))
+        for seed in (0, 1, 2)
+        for method in METHODS
+        for noise in ("sym-50", "sym-80", "asym-40")
+    ]
+
+
+def ablation(chosen: argparse.Namespace) -> list[Cell]:
+    swapped = [
+        Cell("ablation", row, "sym-80", seed, (f"digits-sym-80{suffix}",))
+        for seed in (0, 1, 2)
+        for row, suffix in ABLATION.items()
+    ]
+    plugged = [
+        Cell(
+            "ablation",
+            f"{method} with {contrast}",
+            "sym-80",
+            seed,
+            ("digits-sym-80", "--method", method, "--contrast", contrast),
+        )
+        for seed in (0, 1, 2)
+        for method, contrasts in PLUGGED.items()
+        for contrast in contrasts
+    ]
+    return swapped + plugged
+
+
+def images(chosen: argparse.Namespace) -> list[Cell]:
+    return [
+        Cell("images", row, name, 0, (str(chosen.data_dir / file), *flags, *SMALL_IMAGES, *row_flags))
+        for row, row_flags in IMAGE_ROWS.items()
+        for name, (file, flags) in DATA.items()
+    ]
+
+
+GRIDS = {"methods": methods, "ablation": ablation, "images": images}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("grid", choices=list(GRIDS))
+    parser.add_argument("--data-dir", type=Path, default=Path("data"), help="where the .npz files of `images` are")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time")
+    parser.add_argument("--table", action="store_true", help="only make the table")
+    chosen = parser.parse_args()
+    cells = GRIDS[chosen.grid](chosen)
+    if not chosen.table:
+        run_missing(cells, chosen.jobs)
+    table = markdown(cells, MEASURES)
+    (RESULTS / f"{chosen.grid}.md").write_text(table + "\n")
+    (RESULTS / f"{chosen.grid}.csv").write_text(as_csv(cells))
+    print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The contrast part: a queue of earlier samples, views of two sizes, and pre-training without labels."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import contents, method_on, same_state, small_config, small_cross_entropy
+
+from plremix.config import CoDivideConfig
+from plremix.data.dataset import LabelledImages
+from plremix.losses import contrastive_loss, reliable_negatives
+from plremix.methods.codivide import CoDivide, weight_for
+from plremix.methods.contrasts import Contrast
+from plremix.methods.pretraining import pretrain
+from plremix.training import train
+
+
+def test_the_queue_holds_the_latest_samples_by_a_slow_encoder(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_cross_entropy(contrast="plr-queue", queue_size=12))
+    contrast: Contrast = method.contrasts[0]
+    assert contrast.queue is not None
+    views = [torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1)]
+    scores = torch.randn(60, 3, generator=torch.Generator().manual_seed(2))
+    contrast(views, torch.arange(8), scores, 0)
+    assert contrast.queue.rows.tolist() == list(range(8))
+    contrast(views, torch.arange(20, 28), scores, 0)
+    assert contrast.queue.rows.tolist() == [*range(20, 28), 0, 1, 2, 3]
+    with torch.no_grad():
+        for parameter in method.networks[0].parameters():
+            parameter.add_(1.0)
+    before = next(contrast.queue.encoder.parameters()).clone()
+    contrast.queue.push(views[0], torch.arange(8))
+    moved = next(contrast.queue.encoder.parameters()) - before
+    assert torch.allclose(moved, torch.full_like(moved, 0.01), atol=1e-5), "one hundredth of the way"
+
+
+def test_queued_samples_repel_only_where_their_classes_are_disjoint(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_cross_entropy(contrast="plr-queue", kappa=(1,), flat=False, temperature=0.5))
+    contrast: Contrast = method.contrasts[0]
+    assert contrast.queue is not None
+    draws = torch.Generator().manual_seed(0)
+    contrast.queue.keys, contrast.queue.rows = torch.randn(5, 8, generator=draws), torch.arange(10, 15)
+    views = [torch.randn(4, 1, 8, 8, generator=draws) for _ in range(2)]
+    scores = torch.randn(60, 3, generator=draws)
+    network = copy.deepcopy(method.networks[0])
+    rows = [*range(4), *range(10, 15)]
+    expected = contrastive_loss(
+        torch.stack(network(torch.cat(views), logits=False, embeddings=True).embeddings.chunk(2), dim=1),
+        reliable_negatives(scores[rows], 1, tiny.given_labels[rows])[:4],
+        keys=contrast.queue.keys,
+        temperature=0.5,
+    )
+    found, _ = contrast(views, torch.arange(4), scores, 0)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_views_of_two_sizes_are_contrasted_together(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_cross_entropy(contrast="plr"))
+    views = [torch.randn(4, 1, side, side) for side in (16, 16, 8, 8, 8)]
+    embeddings = method.contrasts[0]._embed(views)
+    assert embeddings.shape == (4, 5, 8)
+    loss, _ = method.contrasts[0](views, torch.arange(4), torch.randn(60, 3), 0)
+    assert loss.isfinite()
+
+
+def test_pre_training_moves_the_backbone_without_labels_and_is_exact(tiny: LabelledImages) -> None:
+    states = []
+    for labels in (tiny.given_labels, tiny.given_labels.flip(0)):
+        method = method_on(tiny, small_config(pretrain="simclr", pretrain_epochs=3))
+        start = copy.deepcopy(method.networks[0].state_dict())
+        method.labels = labels
+        losses: list[float] = []
+        pretrain(method.learners, method.config, method.loader, lambda _, loss: losses.append(loss))  # noqa: B023
+        assert losses[-1] < losses[0]
+        first = next(name for name in start if name.startswith("backbone."))
+        assert not torch.equal(start[first], method.networks[0].state_dict()[first])
+        assert torch.equal(start["classifier.weight"], method.networks[0].state_dict()["classifier.weight"])
+        states.append(method.networks[0].state_dict())
+    assert same_state(*states)
+
+
+def test_a_run_that_stops_after_pre_training_goes_on_without_it(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_cross_entropy(data=str(tiny_file), pretrain="simclr", pretrain_epochs=2, epochs=2)
+    train(config, tmp_path / "whole")
+
+    class Stopped(Exception):
+        pass
+
+    from plremix.training import run as module
+
+    class Stop(module.Silent):
+        def epoch(self, metrics: dict[str, object]) -> None:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(config, tmp_path / "stopped", progress=Stop)
+    train(config, tmp_path / "stopped", resume=True)
+    names = ("metrics.jsonl", "labels.csv", "model.safetensors")
+    assert contents(tmp_path / "whole", *names) == contents(tmp_path / "stopped", *names)
+
+
+def test_the_weight_of_the_noisy_side_follows_the_noise(tiny: LabelledImages) -> None:
+    assert [weight_for(rate) for rate in (0.0, 0.18, 0.45, 0.6, 0.72, 0.81, 0.95)] == pytest.approx(
+        [0, 0, 25, 25, 25, 50, 50]
+    )
+    method: CoDivide = method_on(tiny, small_config(lambda_u="auto"))
+    for epoch in range(2):
+        metrics = method.train_epoch(epoch)
+    assert method.noise_rate == pytest.approx(1 - metrics["clean_count"] / 60, abs=0.02)
+    assert metrics["lambda_u"] == weight_for(method.noise_rate)
+    told = method_on(tiny, small_config(lambda_u=7.0))
+    told.train_epoch(0)
+    assert told.train_epoch(1)["lambda_u"] == 7.0
+
+
+def test_unicon_contrasts_the_noisy_side_alone(tiny: LabelledImages) -> None:
+    config = small_config(method="unicon", split="class-balanced", contrast="simclr", contrast_side="noisy", flat=False)
+    assert isinstance(config, CoDivideConfig)
+    method = method_on(tiny, config)
+    method.train_epoch(0)
+    metrics = method.train_epoch(1)
+    assert metrics["anchors_used"] <= 2 * config.batch_size
