@@ -34,14 +34,24 @@ class Cell:
         name = f"{self.column}_{self.row}_seed{self.seed}".replace(" ", "-").replace("/", "-")
         return RESULTS / self.benchmark / f"{name}.json"
 
+    @property
+    def command(self) -> str:
+        return f"plremix train {' '.join([*self.words, '--seed', str(self.seed)])}"
+
     def result(self) -> dict[str, Any] | None:
         return json.loads(self.path.read_text()) if self.path.exists() else None
 
 
 def run_missing(cells: Sequence[Cell], jobs: int) -> None:
-    """Run what has no file yet; each in one thread of its own, `jobs` at a time."""
+    """Run what has no file yet; each in one thread of its own, `jobs` at a time. The same command is run only once."""
+    done = {json.loads(path.read_text())["command"]: path for path in RESULTS.glob("*/*.json")}
+    missing = [cell for cell in cells if not cell.path.exists()]
+    for cell in missing:
+        if cell.command in done:
+            cell.path.parent.mkdir(parents=True, exist_ok=True)
+            cell.path.write_text(done[cell.command].read_text())
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(_run, [cell for cell in cells if not cell.path.exists()]))
+        list(pool.map(_run, [cell for cell in missing if not cell.path.exists()]))
 
 
 def _run(cell: Cell) -> None:
@@ -56,7 +66,7 @@ def _run(cell: Cell) -> None:
         summary = json.loads((out / "summary.json").read_text())
         versions = json.loads((out / "config.json").read_text())["versions"]
     content = {
-        "command": f"plremix train {' '.join(words)}",
+        "command": cell.command,
         "date": date.today().isoformat(),
         "versions": versions,
         **summary,

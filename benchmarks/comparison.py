@@ -56,7 +56,9 @@ IMAGE_ROWS = {
 
 def methods(chosen: argparse.Namespace) -> list[Cell]:
     return [
-        Cell("methods", method, noise, seed, (f"digits-{noise}", "--method", method))
+        Cell(
+            "methods", method, noise, seed, (f"digits-{noise}", *([] if method == "plremix" else ["--method", method]))
+        )
         for seed in (0, 1, 2)
         for method in METHODS
         for noise in ("sym-50", "sym-80", "asym-40")

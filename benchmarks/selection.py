@@ -29,6 +29,7 @@ from lightning_fabric import Fabric
 
 from plremix.config import CoDivideConfig
 from plremix.data.loading import Loader
+from plremix.memory import keep_freed_memory
 from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide
 from plremix.methods.learner import CHUNK
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
+    keep_freed_memory()  # as the program does
 
     method = build(chosen.network, chosen.images)
     scoring = passes = float("inf")

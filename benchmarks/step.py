@@ -17,6 +17,7 @@ from lightning_fabric import Fabric
 
 from plremix.config import CoDivideConfig
 from plremix.data.loading import Loader
+from plremix.memory import keep_freed_memory
 from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide
 from plremix.methods.splits import Split
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--network", choices=list(BACKBONES), default="preact-resnet18")
     parser.add_argument("--rounds", type=int, default=None, help="default: 5, or 40 for the small network")
     chosen = parser.parse_args()
+    keep_freed_memory()  # as the program does
     rounds = chosen.rounds or (5 if chosen.network == "preact-resnet18" else 40)
     method = build(chosen.network)
     split = halves()

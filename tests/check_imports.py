@@ -11,6 +11,7 @@ EVERYWHERE = {"errors", "randomness"}  # importable by all rooms but losses and 
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "randomness": set(),
+    "memory": set(),
     "losses": set(),
     "selection": set(),
     "config": set(),
@@ -20,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "methods": {"config", "data", "networks", "losses", "selection"},
     "report": {"methods", "data", "selection"},
     "training": {"config", "methods", "data", "networks", "selection", "report"},
-    "cli": {"config", "recipes", "training", ""},
+    "cli": {"config", "recipes", "training", "memory", ""},
     "__main__": {"cli"},
     "": {"losses", "networks", "recipes", "training"},  # plremix/__init__.py
 }

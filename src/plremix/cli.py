@@ -19,6 +19,7 @@ import tyro
 from plremix import __version__, recipes
 from plremix.config import Config, read_config
 from plremix.errors import InputError
+from plremix.memory import keep_freed_memory
 
 Arguments = list[str]
 Parsed = TypeVar("Parsed")
@@ -27,6 +28,7 @@ Parsed = TypeVar("Parsed")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns the exit status: 0 done, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    keep_freed_memory()
     try:
         return _dispatch(words)
     except InputError as error:

@@ -150,9 +150,17 @@ class CoDivide:
         draws = partial(generator, self.config.seed, "views", index, epoch)
         every_view = self.loader.epoch(steps, [self.weak] * 2 + [self.strong] * 2, draws)
         for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
-            losses, seen = self._losses(index, split, clean, noisy, views, epoch, step, len(steps))
-            learner.descend(torch.stack(list(losses.values())).sum())
-            averages.add({**losses, **seen})
+            losses = self._losses(index, split, clean, noisy, views, epoch, step, len(steps))
+            learner.add_gradient(torch.stack(list(losses.values())).sum())
+            averages.add(losses)
+            if self.contrasts:
+                first = 0 if self.config.contrast_side == "all" else len(clean)
+                strong = [view[first:] for view in views[2:]]
+                mine = torch.cat([clean, noisy])[first:]
+                contrast, seen = self.contrasts[index](strong, mine, split.class_scores, epoch)
+                learner.add_gradient(contrast)
+                averages.add({"loss_contrast": contrast, **seen})
+            learner.step()
             self.on_step((index + (step + 1) / len(steps)) / 2)
         learner.finish_epoch()
 
@@ -176,8 +184,8 @@ class CoDivide:
         epoch: int,
         step: int,
         steps: int,
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The terms of L for one batch of either side (an empty side has none), and what the contrast saw."""
+    ) -> dict[str, Tensor]:
+        """The terms of L_SST for one batch of either side; an empty side has none."""
         config, learner = self.config, self.learners[index]
         mine = torch.cat([clean, noisy])
         weak1, weak2, strong1, strong2 = views
@@ -194,17 +202,12 @@ class CoDivide:
         logits = learner.forward(images).logits
         sides = 2 * len(clean)
         losses = {"loss_prior": prior_penalty(logits)}
-        seen: dict[str, Tensor] = {}
         if len(clean):
             losses["loss_clean"] = soft_cross_entropy(logits[:sides], mixed_targets[:sides])
         if len(noisy):
             weight = ramped_weight(self._lambda_u(), epoch + step / steps, config.warmup_epochs, config.ramp_epochs)
             losses["loss_noisy"] = weight * squared_error(logits[sides:], mixed_targets[sides:])
-        if self.contrasts:
-            first = 0 if config.contrast_side == "all" else len(clean)
-            strong = [view[first:] for view in (strong1, strong2)]
-            losses["loss_contrast"], seen = self.contrasts[index](strong, mine[first:], split.class_scores, epoch)
-        return losses, seen
+        return losses
 
     @torch.no_grad()
     def _targets(self, index: int, split: Split, clean: Tensor, noisy: Tensor, weak1: Tensor, weak2: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from plremix.methods.gathering import gather_rows
 from plremix.networks import Architecture, build_network
 from plremix.randomness import generator
 
-CHUNK = 512  # images in a pass without gradient
+CHUNK = 128  # images in a pass without gradient: on a CPU larger ones wait for fresh memory, at half the speed
 
 
 class Predictions(NamedTuple):
@@ -43,6 +43,7 @@ class Learner:
         )
         self.has_projector = self.network.projector is not None
         self.forward, self.optimizer = fabric.setup(self.network, optimizer)
+        self.waiting: list[Tensor] = []  # terms of a step whose gradient is not taken yet
 
     def start_epoch(self, learning_rate: float) -> None:
         self.network.train()
@@ -51,9 +52,25 @@ class Learner:
 
     def descend(self, loss: Tensor) -> None:
         """One step of the optimizer."""
-        self.optimizer.zero_grad()
-        self.fabric.backward(loss)
+        self.add_gradient(loss)
+        self.step()
+
+    def add_gradient(self, loss: Tensor) -> None:
+        """Of one of several terms. The memory of its pass is free again after this; but several processes gather all
+        terms first, because they wait for every parameter's gradient in each backward pass.
+        """
+        if self.fabric.world_size == 1:
+            self.fabric.backward(loss)
+        else:
+            self.waiting.append(loss)
+
+    def step(self) -> None:
+        """Move by the gradients added so far."""
+        if self.waiting:
+            self.fabric.backward(torch.stack(self.waiting).sum())
+            self.waiting = []
         self.optimizer.step()
+        self.optimizer.zero_grad()
 
     def forget_momentum(self) -> None:
         """Start the optimizer afresh: what it gathered belongs to another loss."""
@@ -83,14 +100,21 @@ class Learner:
             min(rank * part, total - part) for rank in range(loader.ranks)
         ]  # parts may overlap: all are of one size
         mine = range(starts[loader.rank], starts[loader.rank] + part)
-        logits, embeddings = [], []
+        # Filled in place: small results kept between large ones that come and go would tear the memory to pieces.
+        width = self.network.architecture.embedding_size
+        logits = torch.empty(part, self.network.architecture.classes, device=loader.mean.device)
+        embeddings = torch.empty(part, width, device=loader.mean.device)
+        start = 0
         for pixels in loader.plain(images, mine, CHUNK):
             with self.fabric.autocast():
                 out = self.network(pixels, embeddings=self.has_projector)
-            logits.append(out.logits.float())
-            embeddings.append(out.embeddings.float() if self.has_projector else out.logits[:, :0])
+            rows = slice(start, start + len(pixels))
+            logits[rows] = out.logits.float()
+            if self.has_projector:
+                embeddings[rows] = out.embeddings.float()
+            start = rows.stop
         self.network.train()
-        return Predictions(*(self._whole(torch.cat(parts), starts, total) for parts in (logits, embeddings)))
+        return Predictions(*(self._whole(mine_only, starts, total) for mine_only in (logits, embeddings)))
 
     def _whole(self, mine: Tensor, starts: list[int], total: int) -> Tensor:
         if len(starts) == 1:

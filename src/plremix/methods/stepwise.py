@@ -88,11 +88,9 @@ class Stepwise:
 
     def _descend(self, loss: Tensor) -> None:
         """One step of every network's optimizer: their losses have no parameter in common, so their sum will do."""
-        for learner in self.learners:
-            learner.optimizer.zero_grad()
         self.fabric.backward(loss)
         for learner in self.learners:
-            learner.optimizer.step()
+            learner.step()
 
     # --- what the loop asks for ---
 
