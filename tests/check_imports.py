@@ -19,9 +19,10 @@ ALLOWED: dict[str, set[str]] = {
     "data": set(),
     "recipes": {"config"},
     "methods": {"config", "data", "networks", "losses", "selection"},
+    "inference": {"data", "networks"},
     "report": {"methods", "data", "selection"},
     "training": {"config", "methods", "data", "networks", "selection", "report"},
-    "cli": {"config", "recipes", "training", "memory", ""},
+    "cli": {"config", "recipes", "training", "inference", "memory", ""},
     "__main__": {"cli"},
     "": {"losses", "networks", "recipes", "training"},  # plremix/__init__.py
 }

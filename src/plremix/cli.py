@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import tyro
 
@@ -23,6 +23,7 @@ from plremix.memory import keep_freed_memory
 
 Arguments = list[str]
 Parsed = TypeVar("Parsed")
+Flags = TypeVar("Flags", bound="RunFlags")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,6 +84,28 @@ class TrainFlags(RunFlags):
 
 
 @dataclass(frozen=True)
+class CleanFlags(RunFlags):
+    """Where a run goes, how long it may take, and what is made of it."""
+
+    time_budget: str | None = None
+    """Fit the number of epochs to this time: 90s, 30m, 2h."""
+    export_folder: Path | None = None
+    """Build a tree of links by corrected label here; the originals stay as they are."""
+
+
+@dataclass(frozen=True)
+class PredictFlags:
+    """What is written where."""
+
+    out: Path | None = None
+    """A CSV file instead of the screen."""
+    proba: bool = False
+    """Add a column proba_<class> for every class."""
+    model: Literal["one", "both"] = "both"
+    """One network or both."""
+
+
+@dataclass(frozen=True)
 class DemoFlags(RunFlags):
     """Where the demo goes, and its draw."""
 
@@ -103,6 +126,74 @@ def train(words: Arguments) -> None:
     if not flags.quiet and is_first_process():
         _print_table([(config.method, summary)])
         print(f"report: {out / 'report.html'}")
+
+
+def clean(words: Arguments) -> None:
+    """plremix clean PATH [flags]"""
+    flags, config = _clean_arguments(words)
+    out = flags.out or Path("runs") / f"clean-{Path(config.data).stem}"
+    from plremix.training import budget, export_tree, load_data
+    from plremix.training import train as run
+    from plremix.training.folder import RunFolder
+
+    folder = RunFolder(out)
+    if flags.resume and folder.config.exists():
+        config = read_config(folder.config)
+    else:
+        data = load_data(config)
+        expected = budget.expected_seconds(config, data)
+        if flags.time_budget is not None:
+            epochs = budget.epochs_within(config, expected, budget.parse_time(flags.time_budget))
+            expected *= epochs / config.epochs
+            config = recipes.scaled(config, epochs)
+        if not flags.quiet:
+            _print_plan(config, len(data), len(data.classes), tuple(data.images.shape[1:]), expected)
+    summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet))
+    exported = None
+    if flags.export_folder is not None:
+        exported = export_tree(folder, Path(config.data), flags.export_folder)
+    if not flags.quiet:
+        count = summary["images"]
+        flagged = summary["flagged"]
+        print(f"{flagged:,} of {count:,} labels look wrong ({flagged / count:.1%})")
+        if summary["last"] is not None:
+            print(f"accuracy on the test images: {summary['last']:.1%} (mean of the last ten epochs)")
+        print(f"wrong labels, worst first to look at: {folder.report}")
+        print(f"lists: {folder.labels}, {folder.corrected}; classifier: {folder.model}")
+        if exported is not None:
+            print(f"corrected tree: {flags.export_folder} ({exported:,} links)")
+
+
+def _print_plan(config: Config, images: int, classes: int, shape: tuple[int, ...], expected: float) -> None:
+    """What was chosen, and how long it will take."""
+    kind = "grey" if shape[0] == 1 else "colour"
+    print(f"{images:,} images of {classes} classes, {kind}, at {shape[1]}x{shape[2]} pixels")
+    chosen = f"{config.network}, {config.weak_view} and {config.strong_view} views, batches of {config.batch_size}"
+    print(f"chosen: {chosen}, {config.epochs} epochs (flags of the same names change it: --network, --epochs, ...)")
+    print(f"this takes about {_duration(expected)} here")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def predict(words: Arguments) -> None:
+    """plremix predict RUN PATH [flags]"""
+    paths = [word for word in words[:2] if not word.startswith("-")]
+    if len(paths) < 2 and not {"-h", "--help"} & set(words):
+        raise InputError(
+            "plremix predict needs a run folder (or model.safetensors) and images: plremix predict RUN PATH"
+        )
+    flags = _parse(PredictFlags, words[len(paths) :], "plremix predict RUN PATH", PredictFlags())
+    from plremix.inference import predict_files
+
+    text = predict_files(Path(paths[0]), Path(paths[1]), proba=flags.proba, networks=flags.model)
+    if flags.out is None:
+        print(text, end="")
+    else:
+        flags.out.write_text(text, encoding="utf-8", newline="")
 
 
 def demo(words: Arguments) -> None:
@@ -156,13 +247,21 @@ def _shown(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-COMMANDS: dict[str, Callable[[Arguments], None]] = {"demo": demo, "train": train, "recipes": show_recipes}
+COMMANDS: dict[str, Callable[[Arguments], None]] = {
+    "demo": demo,
+    "clean": clean,
+    "predict": predict,
+    "train": train,
+    "recipes": show_recipes,
+}
 
 USAGE = """
 usage: plremix COMMAND [flags]
 
   demo             PLReMix beside plain cross-entropy on digits with 72 % wrong labels, in about two minutes
-  train RECIPE     a named recipe or an .npz file, any setting overridden by a flag
+  clean PATH       own images: a classifier, the wrong labels with corrections, and a report to look at
+  predict RUN PATH class and probability for new images
+  train RECIPE     a named recipe or own images, any setting overridden by a flag
   recipes [NAME]   the recipes by table; with a name, its settings
 
 plremix COMMAND --help shows the flags of a command; plremix --version the version.
@@ -197,19 +296,48 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
     if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
         default = recipes.scaled(default, int(length))
 
+    flags, config = _parse_both(TrainFlags(), default, words, "plremix train RECIPE")
+    if config.noise == "none" and _value_of("--noise-ratio", words) is not None:
+        raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
+    if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
+        raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
+    return flags, config
+
+
+def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
+    """The images decide the defaults; then the flags are read."""
+    method = _value_of("--method", words) or "plremix"
+    if {"-h", "--help"} & set(words):
+        settings = recipes.for_own_images(images=5000, classes=10, side=32, channels=3, gpu=False)
+        default = recipes.own(Path("PATH"), settings, method)
+        words = [word for word in words if word.startswith("-")]
+    else:
+        if not words or words[0].startswith("-"):
+            raise InputError("plremix clean needs a folder with a sub-folder a class, a .csv or an .npz file first")
+        path, words = Path(words[0]), words[1:]
+        from plremix.training import has_gpu, look_at
+
+        image_column, label_column = (_value_of(flag, words) or "" for flag in ("--image-column", "--label-column"))
+        seen, classes = look_at(path, image_column, label_column, _value_of("--label-key", words) or "y_train")
+        gpu = _value_of("--device", words) != "cpu" and has_gpu()
+        settings = recipes.for_own_images(seen.images, classes, seen.side, seen.channels, gpu)
+        default = recipes.own(path, settings, method)
+    if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
+        default = recipes.scaled(default, int(length))
+    return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
+
+
+def _parse_both(flags: Flags, default: Config, words: Arguments, program: str) -> tuple[Flags, Config]:
+    """The flags of a command, and the settings of its config, side by side."""
     both = make_dataclass(
-        "Train",
+        "Both",
         [
-            ("flags", tyro.conf.OmitArgPrefixes[TrainFlags]),
+            ("flags", tyro.conf.OmitArgPrefixes[type(flags)]),  # type: ignore[misc]
             ("settings", tyro.conf.OmitArgPrefixes[type(default)]),  # type: ignore[misc]
         ],
         frozen=True,
     )
-    parsed: Any = _parse(both, words, "plremix train RECIPE", both(TrainFlags(), default))
-    if parsed.settings.noise == "none" and _value_of("--noise-ratio", words) is not None:
-        raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
-    if _value_of("--noise", words) in ("symmetric", "asymmetric") and not parsed.settings.noise_ratio:
-        raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
+    parsed: Any = _parse(both, words, program, both(flags, default))
     return parsed.flags, parsed.settings
 
 

@@ -85,8 +85,20 @@ class Config:
     # --- image files
     image_size: int = 64  # ours: what a CPU can train on
     """Side in pixels that image files are brought to."""
+    channels: Literal[1, 3] = 3
+    """1 reads image files as greyscale, 3 as colour."""
+    image_column: str = ""
+    """Column of a CSV file with the image's path; empty: found by its name."""
+    label_column: str = ""
+    """Column of a CSV file with the label; empty: found by its name."""
+    test: Path | None = None
+    """Images with trusted labels to measure accuracy on: a folder, a CSV or an .npz file."""
     stream: Literal["auto", "always", "never"] = "auto"
     """Decode image files at each step instead of keeping their pixels in memory; auto: above 2 GB."""
+
+    # --- verdict
+    strictness: float = 0.5
+    """From 0 (flag no label) over 0.5 (as the networks judge) to 1 (flag every label that is not the safest half)."""
 
     # --- network and views
     network: Literal["preact-resnet18", "preact-resnet-small"] = "preact-resnet18"  # paper, sec. 4.1
@@ -164,6 +176,7 @@ class Config:
     def __post_init__(self) -> None:
         _require(0 <= self.noise_ratio <= 1, "--noise-ratio", self.noise_ratio, "a share from 0 to 1")
         _require(self.epochs >= 1, "--epochs", self.epochs, "at least 1")
+        _require(0 <= self.strictness <= 1, "--strictness", self.strictness, "from 0 to 1")
         _require(self.image_size >= 8, "--image-size", self.image_size, "at least 8")
         _require(self.batch_size >= 2, "--batch-size", self.batch_size, "at least 2")
         _require(_positive(self.lr), "--lr", self.lr, "above 0")
@@ -204,7 +217,7 @@ class Config:
         for field, hint in _hints(type(self)).items():
             if choices := _choices(hint):
                 value = getattr(self, field)
-                _require(value in choices, _flag(field), value, f"one of {', '.join(choices)}")
+                _require(value in choices, _flag(field), value, f"one of {', '.join(map(str, choices))}")
 
     def class_map(self) -> dict[int, int]:
         """The noise map as numbers; empty stands for the next class."""
@@ -464,7 +477,7 @@ def _hints(kind: type[Config]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _choices(hint: Any) -> tuple[str, ...]:
+def _choices(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if getattr(hint, "__origin__", None) is Literal else ()
 
 

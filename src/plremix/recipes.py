@@ -100,25 +100,58 @@ for _suffix, _changes in _ROWS.items():
 # Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
 OWN: dict[str, Any] = DIGITS
 
+
+def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> dict[str, Any]:
+    """Settings for own images by what they are like: how many, of how many classes, how large, grey or in colour.
+
+    A CPU gets the small network and at most 64 pixels; small sets get smaller batches and more epochs, so that there
+    are enough steps. Grey images (digits, documents, scans) are never mirrored.
+    """
+    largest = 128 if gpu else 64
+    size = next((fitting for fitting in (16, 28, 32, 48, 64, 96, 128) if side <= fitting), 128)
+    colour = channels == 3
+    epochs = round(40 * min(1.0, (1400 / images) ** 0.6)) if images >= 1000 else 60
+    settings = {
+        **OWN,
+        "network": "preact-resnet18" if gpu and images >= 5000 else "preact-resnet-small",
+        "image_size": min(size, largest),
+        "channels": channels,
+        "weak_view": "crop-flip" if colour else "crop",
+        "strong_view": "autoaugment-cifar" if colour else "distort",
+        "batch_size": 64 if images >= 1000 else max(8, images // 16),
+    }
+    return {**settings, "epochs": max(12, epochs)}
+
+
 METHODS = tuple(CONFIGS)
 
 
 def build(name: str, method: str = "plremix", epochs: int | None = None) -> Config:
     """The config of a recipe, or of own data, for one method; `epochs` scales its schedules."""
     kind = config_class(method)
-    if name.endswith(".npz") or Path(name).is_dir():
+    if name.endswith((".npz", ".csv")) or Path(name).is_dir():
         settings = {**OWN, "recipe": "own", "data": name}
     elif name in RECIPES:
         settings = {**RECIPES[name].settings, "recipe": name}
     else:
         raise InputError(
-            f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz file or of a folder "
-            "with a sub-folder a class works too"
+            f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz or .csv file or of a "
+            "folder with a sub-folder a class works too"
         )
     settings |= BY_METHOD.get(method, {})
     known = {field.name for field in fields(kind)}
     config = kind(**{"method": method, **{key: value for key, value in settings.items() if key in known}})
     return config if epochs is None else scaled(config, epochs)
+
+
+def own(path: Path, settings: dict[str, Any], method: str = "plremix", epochs: int | None = None) -> Config:
+    """A run on own images: `settings` of `for_own_images`, schedules scaled to their number of epochs."""
+    kind = config_class(method)
+    known = {field.name for field in fields(kind)}
+    values = {**settings, **BY_METHOD.get(method, {}), "recipe": "own", "data": str(path), "method": method}
+    length = epochs or values["epochs"]
+    values["epochs"] = OWN["epochs"]
+    return scaled(kind(**{key: value for key, value in values.items() if key in known}), length)
 
 
 def scaled(config: Config, epochs: int) -> Config:

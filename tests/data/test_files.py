@@ -16,7 +16,7 @@ from PIL import Image
 from plremix.data.augment import VIEWS, multi_crop
 from plremix.data.files import ImageFiles, check_files, open_image
 from plremix.data.loading import Loader
-from plremix.data.sources import folder
+from plremix.data.sources import own
 from plremix.errors import InputError
 from plremix.randomness import generator
 from plremix.training import train
@@ -120,7 +120,7 @@ def test_unreadable_files_are_left_out_with_one_warning_that_names_them(
     write_tree(tmp_path)
     broken = break_some(tmp_path)
     with caplog.at_level(logging.WARNING, logger="plremix"):
-        data = folder.load(tmp_path, 16)
+        data = own.load(tmp_path, 16, 3)
     assert len(data) == 24
     assert data.classes == ("class 0", "class 1", "class 2")
     assert len(caplog.records) == 1

@@ -22,6 +22,20 @@ class Verdict(NamedTuple):
     predicted: NDArray[np.int64]  # (N,) most probable class
     confidence: NDArray[np.float64]  # (N,) its probability
 
+    def at_strictness(self, strictness: float) -> Verdict:
+        """Fewer or more labels flagged, by their scores: none at 0, as judged at 0.5, all but the safest half at 1."""
+        judged, count = int(self.is_label_issue.sum()), len(self.label_score)
+        if strictness == 0.5:
+            return self
+        if strictness < 0.5:
+            wanted = round(2 * strictness * judged)
+        else:
+            wanted = round(judged + (2 * strictness - 1) * max(count // 2 - judged, 0))
+        order = np.lexsort((self.label_score, ~self.is_label_issue))  # flagged ones first, worst first
+        flagged = np.zeros(count, dtype=np.bool_)
+        flagged[order[:wanted]] = True
+        return self._replace(is_label_issue=flagged)
+
     def corrected(self, labels: NDArray[np.integer]) -> NDArray[np.int64]:
         """The given labels (N,) with the most probable class in place of those that look wrong."""
         return np.where(self.is_label_issue, self.predicted, labels)

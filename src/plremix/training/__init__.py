@@ -1,6 +1,8 @@
-"""The loop around a method: evaluation, checkpoints, progress, devices and the run folder."""
+"""Training: the loop, and around it evaluation, checkpoints, the run folder, progress and distribution."""
 
 from plremix.training.distribution import is_first_process
+from plremix.training.exporting import export_tree
 from plremix.training.run import train
+from plremix.training.setup import has_gpu, load_data, look_at
 
-__all__ = ["is_first_process", "train"]
+__all__ = ["export_tree", "has_gpu", "is_first_process", "load_data", "look_at", "train"]

@@ -21,6 +21,7 @@ from plremix.selection import Verdict
 from plremix.training.files import write_bytes, write_text
 
 WHERE_IT_RUNS = ("device", "devices", "nodes", "log")  # may change when a run goes on
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
 SURE = 0.5  # more probable than all other classes together; below, a person should look at the proposal
 
 
@@ -149,8 +150,18 @@ def _write_csv(path: Path, header: list[str], rows: Iterable[tuple[object, ...]]
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows([_harmless(cell) for cell in row] for row in rows)
     write_text(path, buffer.getvalue())
+
+
+def _harmless(cell: object) -> object:
+    """A name that a spreadsheet would run as a formula gets an apostrophe in front, as spreadsheets do it."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
+
+
+def plain_cell(cell: str) -> str:
+    """A name as it was before `_harmless`."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in FORMULA and cell[1:2] else cell
 
 
 def _line(values: dict[str, Any]) -> str:

@@ -186,18 +186,20 @@ class _Run:
         verdict, details = self.method.verdict(), self.method.split_details()  # all processes take part
         if not self.first:
             return
+        found: dict[str, Any] = {"noise_rate_estimate": float(verdict.is_label_issue.mean())}
+        verdict = verdict.at_strictness(self.config.strictness)
         mean, std = self.data.statistics()
         networks = [network.cpu() for network in self.method.networks]
         self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std))
         self.folder.write_labels(self.data, verdict)
         self.folder.write_split(details)
-        found: dict[str, Any] = {"noise_rate_estimate": float(verdict.is_label_issue.mean())}
         if self.data.true_labels is not None:
             wrong = (self.data.given_labels != self.data.true_labels).numpy()
             found["noise_rate"] = float(wrong.mean())
             corrected = verdict.corrected(self.data.given_labels.numpy())
             found["corrected_accuracy"] = float((corrected == self.data.true_labels.numpy()).mean())
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
+        found["images"], found["flagged"] = len(self.data), int(verdict.is_label_issue.sum())
         summary = {**self._summary("done"), **found}
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
         self.folder.write_summary(summary)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
@@ -13,7 +14,8 @@ from plremix.data import noise
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import Images
 from plremix.data.loading import Loader
-from plremix.data.sources import arrays, digits, folder
+from plremix.data.sources import digits, own
+from plremix.data.sources.listed import Look
 from plremix.methods.base import Method
 from plremix.methods.codivide import CoDivide
 from plremix.methods.coteaching import CoTeaching
@@ -42,10 +44,18 @@ def load_data(config: Config) -> LabelledImages:
     """The images of the config's source, with the labels that are trained on."""
     if config.data == "digits":
         data = digits.load()
-    elif Path(config.data).is_dir():
-        data = folder.load(Path(config.data), config.image_size, stream=config.stream)
     else:
-        data = arrays.load(Path(config.data), config.label_key, config.truth_key)
+        data = own.load(
+            Path(config.data),
+            config.image_size,
+            config.channels,
+            stream=config.stream,
+            image_column=config.image_column,
+            label_column=config.label_column,
+            label_key=config.label_key,
+            truth_key=config.truth_key,
+            test=config.test,
+        )
     count = len(data.classes)
     if config.noise_file is not None:
         noisy = noise.read_noise_file(config.noise_file, len(data), count)
@@ -59,6 +69,15 @@ def load_data(config: Config) -> LabelledImages:
         else:
             noisy = noise.asymmetric(clean, count, config.noise_ratio, draws, config.class_map())
     return data.relabelled(noisy)
+
+
+def look_at(path: Path, image_column: str, label_column: str, label_key: str) -> tuple[Look, int]:
+    """What own images are like, and the number of their classes, before anything is decided."""
+    return own.look(path, image_column, label_column, label_key)
+
+
+def has_gpu() -> bool:
+    return torch.cuda.is_available()
 
 
 def on_device(images: Images, fabric: Fabric) -> Images:

@@ -1,0 +1,67 @@
+"""A CSV file with a row an image: where it is (relative to the CSV) and its label."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from plremix.data.sources.listed import ListedFiles
+from plremix.errors import InputError
+
+IMAGE_COLUMNS = ("image", "image_path", "path", "filepath", "file", "filename", "file_name", "img", "id")
+LABEL_COLUMNS = ("label", "given_label", "class", "class_name", "target", "category", "y")
+
+
+def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFiles:
+    """The rows in order; a row without image or label, and one that comes twice, is left out with a reason."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            header = [name.strip() for name in reader.fieldnames or []]
+            reader.fieldnames = header
+            image = _column(header, image_column, IMAGE_COLUMNS, "--image-column", path)
+            label = _column(header, label_column, LABEL_COLUMNS, "--label-column", path)
+            rows = [((row.get(image) or "").strip(), (row.get(label) or "").strip()) for row in reader]
+    except OSError as error:
+        raise InputError(f"the table {path} cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is not a CSV file in UTF-8: {error}") from error
+    return _listed(path, rows)
+
+
+def _listed(path: Path, rows: list[tuple[str, str]]) -> ListedFiles:
+    found = ListedFiles()
+    seen: dict[str, str] = {}
+    for number, (name, label) in enumerate(rows, start=2):
+        if not name and not label:
+            continue
+        if not name:
+            found.leave_out(f"line {number}", "the row has no image")
+        elif not label:
+            found.leave_out(name, "the row has no label")
+        elif name in seen:
+            same = (
+                "again" if seen[name] == label else f"with another label ({label}); the first one ({seen[name]}) counts"
+            )
+            found.leave_out(name, f"the row comes {same}")
+        else:
+            seen[name] = label
+            found.add(name, path.parent / name, label)
+    if not found.paths:
+        raise InputError(f"{path} has no row with an image and a label")
+    return found
+
+
+def _column(header: list[str], told: str, known: tuple[str, ...], flag: str, path: Path) -> str:
+    if told:
+        if told not in header:
+            raise InputError(f"{path} has no column {told!r} ({flag}); it has {', '.join(header) or 'none'}")
+        return told
+    by_name = {name.lower(): name for name in header}
+    for name in known:
+        if name in by_name:
+            return by_name[name]
+    raise InputError(
+        f"{path} has no column named {', '.join(known[:4])}, ...; it has {', '.join(header) or 'none'}: "
+        f"name one by {flag}"
+    )

@@ -1,0 +1,216 @@
+"""Own images, from the command to the corrected tree: any form, any names, bad input told, originals untouched."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import blobs
+from PIL import Image
+
+from plremix import recipes
+from plremix.cli import main
+from plremix.config import CoDivideConfig
+from plremix.data.sources import own
+from plremix.errors import InputError
+from plremix.selection import Verdict
+from plremix.training.budget import epochs_within, parse_time
+
+QUICK = ["--epochs", "2", "--width", "4", "--embedding-size", "8", "--device", "cpu", "--quiet"]
+ODD_NAMES = ["with space", 'quote " and , comma', "<script>alert(1)</script>".replace("/", "\u2215"), "классы", "=1+1"]
+
+
+def write_images(root: Path, names: list[str], count: int = 60, side: int = 16, channels: int = 3) -> None:
+    data = blobs(count, classes=len(names), channels=channels, side=side, wrong=0.2)
+    for index, (pixels, label) in enumerate(zip(data["x_train"], data["y_train"], strict=True)):
+        target = root / names[label]
+        target.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.squeeze()).save(target / f"{index:03}.png")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def tree_hash(root: Path) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest() + str(path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_folder_becomes_labels_a_model_a_report_and_a_corrected_tree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out, tree = tmp_path / "my images", tmp_path / "run", tmp_path / "corrected"
+    write_images(source, ODD_NAMES)
+    write_images(tmp_path / "test", ODD_NAMES, 20)
+    before = tree_hash(source)
+    flags = ["--test", str(tmp_path / "test"), "--export-folder", str(tree), *QUICK[:-1]]
+    assert main(["clean", str(source), "--out", str(out), *flags]) == 0
+    said = capsys.readouterr().out
+    assert "60 images of 5 classes, colour, at 16x16 pixels" in said
+    assert "this takes about" in said
+    assert "labels look wrong" in said
+    rows = rows_of(out / "labels.csv")
+    assert len(rows) == 60
+    assert {row["given_label"].removeprefix("'") for row in rows} == set(ODD_NAMES)
+    assert all(not row["given_label"].startswith("=") for row in rows), "nothing runs in a spreadsheet"
+    assert {row["id"].removeprefix("'").split("/")[0] for row in rows} == set(ODD_NAMES)
+    assert json.loads((out / "summary.json").read_text())["last"] is not None
+    assert tree_hash(source) == before, "the originals are untouched"
+
+    links = [path for path in tree.rglob("*") if path.is_symlink()]
+    assert len(links) == 60
+    corrected = {
+        row["id"].removeprefix("'"): row["corrected_label"].removeprefix("'")
+        for row in rows_of(out / "labels_corrected.csv")
+    }
+    for link in links:
+        name = link.resolve().relative_to(source.resolve()).as_posix()
+        assert link.parent.name == corrected[name]
+
+    # new images, with the model that came out of it
+    assert main(["predict", str(out), str(tmp_path / "test"), "--proba"]) == 0
+    predicted = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert len(predicted) == 20
+    assert list(predicted[0])[:3] == ["id", "predicted_label", "confidence"]
+    shares = [float(predicted[0][f"proba_{name}"]) for name in sorted(ODD_NAMES)]
+    assert sum(shares) == pytest.approx(1, abs=1e-4)
+    assert float(predicted[0]["confidence"]) == pytest.approx(max(shares))
+    one = tmp_path / "one.csv"
+    image = next((tmp_path / "test").rglob("*.png"))
+    assert main(["predict", str(out / "model.safetensors"), str(image), "--model", "one", "--out", str(one)]) == 0
+    assert [row["id"] for row in rows_of(one)] == [image.name]
+
+
+def test_a_table_of_images_is_cleaned_too(tmp_path: Path) -> None:
+    write_images(tmp_path / "images", ["a", "b"], 40, channels=1)
+    files = sorted((tmp_path / "images").rglob("*.png"))
+    lines = ["Split,File,Kind", *(f"x,images/{file.parent.name}/{file.name},{file.parent.name}" for file in files)]
+    lines += ["", "x,images/a/nothing.png,a", f"x,{lines[1].split(',')[1]},b", "x,,a", "x,images/a/000.png,"]
+    (tmp_path / "list.csv").write_text("\n".join(lines), encoding="utf-8-sig")
+    flags = ["--label-column", "Kind", "--out", str(tmp_path / "r"), *QUICK]
+    assert main(["clean", str(tmp_path / "list.csv"), *flags]) == 0
+    config = json.loads((tmp_path / "r" / "config.json").read_text())
+    assert config["channels"] == 1, "grey images are read as grey"
+    assert config["strong_view"] == "distort", "and never mirrored"
+    assert len(rows_of(tmp_path / "r" / "labels.csv")) == 40
+    reasons = [row["reason"] for row in rows_of(tmp_path / "r" / "skipped.csv")]
+    assert sorted(reason.split(" with")[0].split(";")[0] for reason in reasons) == sorted(
+        ["the row comes", "the row has no image", "the row has no label", "the file does not exist"]
+    )
+
+
+def test_an_npz_file_is_cleaned_too(tmp_path: Path, tiny_file: Path) -> None:
+    assert main(["clean", str(tiny_file), "--out", str(tmp_path / "run"), *QUICK]) == 0
+    assert len(rows_of(tmp_path / "run" / "labels.csv")) == 60
+
+
+BAD = {
+    "missing": "does not exist",
+    "no images": "has no images in sub-folders",
+    "one class": "all readable images are of one class",
+    "wrong columns": "has no column named image, image_path",
+    "unknown column": "has no column 'nope'",
+    "empty table": "has no row with an image and a label",
+    "another kind": "is neither a folder",
+}
+
+
+@pytest.mark.parametrize("kind", list(BAD))
+def test_bad_input_is_told_in_one_line(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, more = tmp_path / "in", []
+    if kind == "no images":
+        (path / "a").mkdir(parents=True)
+    elif kind == "one class":
+        write_images(path, ["a"], 10)
+    elif kind in ("wrong columns", "unknown column", "empty table"):
+        path = tmp_path / "in.csv"
+        header = {"wrong columns": "x,y", "unknown column": "image,label", "empty table": "image,label"}[kind]
+        path.write_text(header + "\n" + ("" if kind == "empty table" else "1,2\n"))
+        more = ["--label-column", "nope"] if kind == "unknown column" else []
+    elif kind == "another kind":
+        path = tmp_path / "in.doc"
+        path.write_text("x")
+    assert main(["clean", str(path), *more, "--out", str(tmp_path / "run"), *QUICK]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert BAD[kind] in error
+    assert error.count("\n") == 1
+
+
+def test_odd_trees_are_fine(tmp_path: Path) -> None:
+    """Nested folders, an empty class, a class with one image, mixed sizes, links in a circle, unreadable files."""
+    write_images(tmp_path / "in", ["a", "b"], 30)
+    deep = tmp_path / "in" / "a" / "deeper" / "still"
+    deep.mkdir(parents=True)
+    Image.new("RGB", (50, 90), "red").save(deep / "large.jpg")
+    (tmp_path / "in" / "empty").mkdir()
+    (tmp_path / "in" / "single").mkdir()
+    Image.new("RGB", (9, 12), "blue").save(tmp_path / "in" / "single" / "only.png")
+    (tmp_path / "in" / "b" / "circle").symlink_to(tmp_path / "in" / "b", target_is_directory=True)
+    (tmp_path / "in" / "b" / "broken.png").write_bytes(b"no")
+    assert main(["clean", str(tmp_path / "in"), "--out", str(tmp_path / "run"), *QUICK]) == 0
+    ids = [row["id"] for row in rows_of(tmp_path / "run" / "labels.csv")]
+    assert "a/deeper/still/large.jpg" in ids
+    assert "single/only.png" in ids
+    assert len(ids) == len(set(ids)) == 32
+    skipped = {row["id"]: row["reason"] for row in rows_of(tmp_path / "run" / "skipped.csv")}
+    assert skipped.keys() == {"empty/", "b/broken.png"}
+
+
+def test_export_refuses_to_write_where_something_is(tmp_path: Path, tiny_file: Path) -> None:
+    from plremix.training import export_tree
+    from plremix.training.folder import RunFolder
+
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    with pytest.raises(InputError, match="exists and is not empty"):
+        export_tree(RunFolder(tmp_path), tiny_file.parent, tmp_path / "full")
+    with pytest.raises(InputError, match="must not be changed"):
+        export_tree(RunFolder(tmp_path), tmp_path, tmp_path / "inside")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["x"]
+
+
+def test_settings_follow_the_data() -> None:
+    small = recipes.for_own_images(images=60, classes=2, side=300, channels=3, gpu=False)
+    assert small["batch_size"] == 8
+    assert small["image_size"] == 64
+    assert small["weak_view"] == "crop-flip"
+    large = recipes.for_own_images(images=50_000, classes=100, side=500, channels=1, gpu=True)
+    assert (large["network"], large["image_size"], large["batch_size"]) == ("preact-resnet18", 128, 64)
+    assert large["strong_view"] == "distort"
+    config = recipes.own(Path("x"), small, epochs=30)
+    assert isinstance(config, CoDivideConfig)
+    assert (config.epochs, config.warmup_epochs) == (30, 8)
+
+
+def test_a_time_budget_sets_the_number_of_epochs() -> None:
+    assert [parse_time(text) for text in ("90s", "30m", "1h30m", "2", "0.5h")] == [90, 1800, 5400, 120, 1800]
+    for text in ("soon", "30x", "m", "-5m"):
+        with pytest.raises(InputError, match="--time-budget must look like"):
+            parse_time(text)
+    config = CoDivideConfig(epochs=40, kappa_epochs=(10, 20))
+    assert epochs_within(config, expected=400.0, budget=200.0) == 20
+    assert epochs_within(config, expected=400.0, budget=0.1) == 3
+
+
+def test_strictness_flags_fewer_or_more_by_score() -> None:
+    score = np.linspace(0, 1, 100)
+    verdict = Verdict(score, score < 0.2, np.zeros(100, dtype=np.int64), np.ones(100))
+    assert [int(verdict.at_strictness(value).is_label_issue.sum()) for value in (0, 0.25, 0.5, 0.75, 1)] == [
+        *(0, 10, 20, 35, 50)
+    ]
+    assert verdict.at_strictness(0.25).is_label_issue[:10].all()
+
+
+def test_number_labels_are_sorted_by_value(tmp_path: Path) -> None:
+    write_images(tmp_path / "in", ["10", "9", "2"], 30)
+    assert own.load(tmp_path / "in", 16, 3).classes == ("2", "9", "10")
