@@ -38,7 +38,7 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["train", "digits-sym-80", "--warmup-epochs", "99"], "--warmup-epochs must be at most"),
         (["train", "digits-sym-80", "--split", "magic"], "magic"),
         (["train", "digits-sym-80", "--method", "magic"], "there is no method 'magic'"),
-        (["train", "digits-sym-80", "--method", "cross-entropy", "--kappa", "3"], "--kappa"),
+        (["train", "digits-sym-80", "--method", "cross-entropy", "--lambda-u", "3"], "--lambda-u"),
         (["train", "mnist"], "there is no recipe 'mnist'"),
         (["train"], "needs a recipe"),
         (["train", "digits-sym-80", "--config", "x.json"], "not from both"),

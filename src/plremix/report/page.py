@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
+import torch
 from markupsafe import Markup
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from plremix.data.dataset import LabelledImages
+from plremix.data.files import Images
 from plremix.methods.base import Arrays
 from plremix.report import figures
 from plremix.selection import Verdict
 
-GALLERY = 48  # images
+LEAST = 48  # images that are always shown, flagged or not
+PICTURES = 20_000  # rows with a picture; the page stays below 60 MB
+LARGEST = 48  # pixels of a picture's longer side
+TINY = 16  # pixels up to which a picture is kept exactly
 
 
 def write_report(
@@ -38,32 +46,73 @@ def write_report(
         config=config,
         summary=summary,
         count=len(data),
-        classes=len(data.classes),
+        flagged=int(verdict.is_label_issue.sum()),
+        classes=data.classes,
+        class_rows=_class_rows(data, verdict),
         curves=Markup(figures.curves(history)),
         split=Markup(figures.split(details, is_wrong)) if details else None,
-        gallery=_gallery(data, verdict),
+        payload=_as_json(_payload(config, data, verdict)),
     )
     path.write_text(html, encoding="utf-8")
 
 
-def _gallery(data: LabelledImages, verdict: Verdict) -> list[dict[str, Any]]:
-    """The images whose given label is least believable, worst first."""
-    worst = np.argsort(verdict.label_score, kind="stable")[:GALLERY].tolist()
+def _payload(config: dict[str, Any], data: LabelledImages, verdict: Verdict) -> dict[str, Any]:
+    """What the page's script works on: rows as [id, given, suggested, score, confidence, picture], worst first."""
+    given = data.given_labels.numpy()
+    order = np.lexsort((verdict.label_score, ~verdict.is_label_issue))  # flagged ones first
+    wanted = order[: max(int(verdict.is_label_issue.sum()), min(LEAST, len(order)))]
+    suggested = verdict.predicted
+    pictures = _pictures(data.images, wanted[:PICTURES])
+    rows = [
+        [
+            data.ids[row],
+            int(given[row]),
+            int(suggested[row]),
+            round(float(verdict.label_score[row]), 6),
+            round(float(verdict.confidence[row]), 4),
+            pictures[place] if place < len(pictures) else "",
+        ]
+        for place, row in enumerate(wanted.tolist())
+    ]
+    flagged = verdict.is_label_issue
+    pairs, counts = np.unique(np.stack([given[flagged], suggested[flagged]]), axis=1, return_counts=True)
+    matrix = [[int(one), int(other), int(number)] for one, other, number in zip(*pairs, counts, strict=True)]
+    name = f"{config.get('data')} {config.get('recipe')} {config.get('method')} {config.get('seed')} {len(data)}"
+    run = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return {"classes": list(data.classes), "rows": rows, "matrix": matrix, "run": run}
+
+
+def _as_json(payload: dict[str, Any]) -> Markup:
+    """JSON that can stand in a page: nothing in it can end the script element."""
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
+
+
+def _class_rows(data: LabelledImages, verdict: Verdict) -> list[dict[str, Any]]:
+    given, classes = data.given_labels.numpy(), len(data.classes)
+    counts = np.bincount(given, minlength=classes)
+    wrong = np.bincount(given[verdict.is_label_issue], minlength=classes)
     return [
-        {
-            "id": data.ids[index],
-            "image": _data_url(data.images[index]),
-            "given": data.classes[int(data.given_labels[index])],
-            "predicted": data.classes[int(verdict.predicted[index])],
-            "score": float(verdict.label_score[index]),
-            "confidence": float(verdict.confidence[index]),
-        }
-        for index in worst
+        {"name": name, "count": int(counts[k]), "wrong": int(wrong[k]), "share": float(wrong[k] / max(1, counts[k]))}
+        for k, name in enumerate(data.classes)
     ]
 
 
+def _pictures(images: Images, rows: NDArray[np.int64]) -> list[str]:
+    pictures = []
+    for start in range(0, len(rows), 256):
+        pictures += [_data_url(image) for image in images[torch.from_numpy(rows[start : start + 256])]]
+    return pictures
+
+
 def _data_url(image: Tensor) -> str:
-    pixels = image.permute(1, 2, 0).squeeze(2).numpy()
+    picture = Image.fromarray(image.permute(1, 2, 0).squeeze(2).numpy())
+    exact = max(picture.size) <= TINY
+    picture.thumbnail((LARGEST, LARGEST))
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    if exact:
+        picture.save(buffer, format="PNG", optimize=True)
+    else:
+        picture.save(buffer, format="WEBP", quality=75)
+    kind = "png" if exact else "webp"
+    return f"data:image/{kind};base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
