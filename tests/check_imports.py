@@ -22,9 +22,10 @@ ALLOWED: dict[str, set[str]] = {
     "inference": {"data", "networks"},
     "report": {"methods", "data", "selection"},
     "training": {"config", "methods", "data", "networks", "selection", "report"},
-    "cli": {"config", "recipes", "training", "inference", "memory", ""},
+    "cli": {"config", "recipes", "training", "inference", "memory", "networks", ""},
+    "estimator": {"config", "recipes", "data", "networks", "training"},
     "__main__": {"cli"},
-    "": {"losses", "networks", "recipes", "training"},  # plremix/__init__.py
+    "": {"estimator", "losses", "networks", "recipes", "training"},  # plremix/__init__.py
 }
 PURE = {"losses", "selection"}
 

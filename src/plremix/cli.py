@@ -106,6 +106,16 @@ class PredictFlags:
 
 
 @dataclass(frozen=True)
+class ExportFlags:
+    """What is written where."""
+
+    format: Literal["onnx"] = "onnx"
+    """The kind of file."""
+    out: Path | None = None
+    """The file; default: the run's name with the ending .onnx."""
+
+
+@dataclass(frozen=True)
 class DemoFlags(RunFlags):
     """Where the demo goes, and its draw."""
 
@@ -196,6 +206,20 @@ def predict(words: Arguments) -> None:
         flags.out.write_text(text, encoding="utf-8", newline="")
 
 
+def export(words: Arguments) -> None:
+    """plremix export RUN [flags]"""
+    run = words[0] if words and not words[0].startswith("-") else None
+    if run is None and not {"-h", "--help"} & set(words):
+        raise InputError("plremix export needs a run folder or a model.safetensors file first")
+    flags = _parse(ExportFlags, words[run is not None :], "plremix export RUN", ExportFlags())
+    from plremix.networks import load
+    from plremix.networks.onnx import write_onnx
+
+    out = flags.out or Path(f"{Path(run or '').stem}.onnx")
+    write_onnx(load(run or ""), out)
+    print(out)
+
+
 def demo(words: Arguments) -> None:
     """plremix demo [flags]"""
     flags = _parse(DemoFlags, words, "plremix demo", DemoFlags())
@@ -251,6 +275,7 @@ COMMANDS: dict[str, Callable[[Arguments], None]] = {
     "demo": demo,
     "clean": clean,
     "predict": predict,
+    "export": export,
     "train": train,
     "recipes": show_recipes,
 }
@@ -261,6 +286,7 @@ usage: plremix COMMAND [flags]
   demo             PLReMix beside plain cross-entropy on digits with 72 % wrong labels, in about two minutes
   clean PATH       own images: a classifier, the wrong labels with corrections, and a report to look at
   predict RUN PATH class and probability for new images
+  export RUN       the classifier as an ONNX file
   train RECIPE     a named recipe or own images, any setting overridden by a flag
   recipes [NAME]   the recipes by table; with a name, its settings
 

@@ -150,17 +150,17 @@ def _write_csv(path: Path, header: list[str], rows: Iterable[tuple[object, ...]]
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(header)
-    writer.writerows([_harmless(cell) for cell in row] for row in rows)
+    writer.writerows([harmless(cell) for cell in row] for row in rows)
     write_text(path, buffer.getvalue())
 
 
-def _harmless(cell: object) -> object:
+def harmless(cell: object) -> object:
     """A name that a spreadsheet would run as a formula gets an apostrophe in front, as spreadsheets do it."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
 
 
 def plain_cell(cell: str) -> str:
-    """A name as it was before `_harmless`."""
+    """A name as it was before `harmless`."""
     return cell[1:] if cell[:1] == "'" and cell[1:2] in FORMULA and cell[1:2] else cell
 
 

@@ -1,0 +1,139 @@
+"""The scikit-learn face: `PLReMixClassifier().fit(images, noisy_labels)`, then predict, and look at `label_score_`."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from plremix import recipes
+from plremix.config import CoDivideConfig
+from plremix.data.dataset import images_from_array
+from plremix.errors import InputError
+from plremix.networks import Ensemble, load
+from plremix.training import budget, has_gpu, load_data, train
+from plremix.training.folder import harmless
+from plremix.training.progress import Lines, Silent
+
+CHUNK = 256  # images at a time
+
+
+class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that does not learn wrong labels, and says which ones are wrong.
+
+    Images are uint8 (N, H, W) or (N, H, W, channels). What is None or "auto" is chosen from the data. `kappa` is where
+    PLR's number of likely classes starts; it falls to 1 as in the paper. `time_budget` is seconds, or text like "30m".
+    `out` keeps the run folder (report, lists, model); without it the run is thrown away after `fit`.
+
+    After `fit`: `classes_`; and for each training image `label_score_` (0 to 1, low = likely wrong), `is_label_issue_`
+    and `predicted_label_`.
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        network: str = "auto",
+        kappa: int = 3,
+        lambda_u: float | Literal["auto"] = "auto",
+        time_budget: float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: Literal["auto", "cpu", "cuda"] = "auto",
+        out: str | Path | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.network = network
+        self.kappa = kappa
+        self.lambda_u = lambda_u
+        self.time_budget = time_budget
+        self.random_state = random_state
+        self.device = device
+        self.out = out
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PLReMixClassifier:
+        """Train on images and their given labels, of any kind that numpy can sort."""
+        images, labels = np.asarray(X), np.asarray(y)
+        images_from_array(images, "X")
+        if labels.ndim != 1 or len(labels) != len(images):
+            raise InputError(
+                f"y must have one label for each of the {len(images)} images, got the shape {labels.shape}"
+            )
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(f"y has one class only ({self.classes_[0]!r}): at least two are needed")
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "run" if self.out is None else Path(self.out)
+            file = Path(scratch) / "data.npz"
+            np.savez(file, x_train=images, y_train=numbers, classes=self.classes_.astype(str))
+            config = self._config(file, images.shape)
+            train(config, folder, progress=Lines if self.verbose else Silent)
+            self.model_ = load(folder)
+            self._read_labels(folder / "labels.csv")
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities (n, C) in the order of `classes_`."""
+        check_is_fitted(self, "model_")
+        model: Ensemble = self.model_
+        images = images_from_array(np.asarray(X), "X")
+        rows = [model(images[start : start + CHUNK]) for start in range(0, len(images), CHUNK)]
+        probabilities: NDArray[np.float64] = torch.cat(rows).double().numpy()
+        probabilities /= probabilities.sum(1, keepdims=True)
+        return probabilities
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each image."""
+        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(1)]
+        return found
+
+    def _config(self, file: Path, shape: tuple[int, ...]) -> CoDivideConfig:
+        channels = shape[3] if len(shape) == 4 else 1
+        gpu = self.device != "cpu" and has_gpu()
+        settings = recipes.for_own_images(shape[0], len(self.classes_), min(shape[1:3]), channels, gpu)
+        config = recipes.own(file, settings, epochs=self.epochs)
+        assert isinstance(config, CoDivideConfig)
+        kappa = tuple(range(self.kappa, 0, -1)) if self.kappa else (0,)
+        falls = config.kappa_epochs[-(len(kappa) - 1) :] if len(kappa) > 1 else config.kappa_epochs
+        while len(kappa) > 1 and len(falls) < len(kappa) - 1:
+            falls = (falls[0], *falls)
+        changes: dict[str, Any] = {
+            "kappa": kappa,
+            "kappa_epochs": falls,
+            "lambda_u": self.lambda_u,
+            "device": self.device,
+        }
+        if self.batch_size is not None:
+            changes["batch_size"] = self.batch_size
+        if self.network != "auto":
+            changes["network"] = self.network
+        seed = self.random_state
+        changes["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
+        config = replace(config, **changes)
+        if self.time_budget is None:
+            return config
+        seconds = budget.parse_time(self.time_budget) if isinstance(self.time_budget, str) else self.time_budget
+        epochs = budget.epochs_within(config, budget.expected_seconds(config, load_data(config)), seconds)
+        fitted = recipes.scaled(config, epochs)
+        assert isinstance(fitted, CoDivideConfig)
+        return fitted
+
+    def _read_labels(self, file: Path) -> None:
+        with open(file, newline="", encoding="utf-8") as lines:
+            rows = list(csv.DictReader(lines))
+        number = {harmless(name): index for index, name in enumerate(self.classes_.astype(str))}
+        self.label_score_ = np.array([float(row["label_score"]) for row in rows])
+        self.is_label_issue_ = np.array([row["is_label_issue"] == "True" for row in rows])
+        self.predicted_label_ = self.classes_[[number[row["predicted_label"]] for row in rows]]
