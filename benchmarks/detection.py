@@ -1,0 +1,166 @@
+"""Finding wrong labels: PLReMix beside cleanlab with five-fold cross-validated probabilities of the same network.
+
+    pip install cleanlab
+    python benchmarks/detection.py --data-dir DIR      # where fashion_small.npz and cifar10_small.npz are
+    python benchmarks/detection.py --table             # only the table of what is there
+
+Each cell is kept as JSON in benchmarks/results/detection. Both get the same images and labels; cleanlab's five networks
+train with plain cross-entropy for as many epochs as fit into PLReMix's time, or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from plremix import load, recipes
+from plremix.config import Config
+from plremix.training import train
+
+RESULTS = Path(__file__).parent / "results" / "detection"
+ROWS = {  # name: file, key of the given labels, or how much symmetric or asymmetric noise
+    "fashion sym-20": ("fashion_small.npz", ("symmetric", 0.2)),
+    "fashion asym-40": ("fashion_small.npz", ("asymmetric", 0.4)),
+    "cifar10 aggre": ("cifar10_small.npz", "aggre"),
+    "cifar10 random1": ("cifar10_small.npz", "random1"),
+    "cifar10 worst": ("cifar10_small.npz", "worst"),
+}
+MEASURES = ("average_precision", "auroc", "precision_at_errors", "corrected_accuracy", "seconds")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
+    parser.add_argument("--rows", default=",".join(ROWS), help="which rows, with commas")
+    parser.add_argument("--epochs", type=int, default=None, help="of PLReMix; default: what `plremix clean` chooses")
+    parser.add_argument("--table", action="store_true", help="only print the table")
+    chosen = parser.parse_args()
+    for name in chosen.rows.split(",") if not chosen.table else []:
+        images, given, truth = read(chosen.data_dir, *ROWS[name])
+        ours = cell(name, "plremix", lambda: run_ours(images, given, truth, chosen.epochs))  # noqa: B023
+        cell(name, "cleanlab", lambda: run_cleanlab(images, given, truth, ours["seconds"]))  # noqa: B023
+    print(table())
+
+
+def read(folder: Path, file: str, noise: str | tuple[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Images (N, H, W[, 3]), given labels and the truth; added noise is drawn from a fixed seed."""
+    with np.load(folder / file, allow_pickle=False) as arrays:
+        images, truth = arrays["x_train"], arrays["y_train"].astype(np.int64)
+        if isinstance(noise, str):
+            return images, arrays[noise].astype(np.int64), truth
+    kind, ratio = noise
+    draws = np.random.default_rng(0)
+    changed = draws.random(len(truth)) < ratio
+    other = draws.integers(0, 10, len(truth)) if kind == "symmetric" else (truth + 1) % 10
+    return images, np.where(changed, other, truth), truth
+
+
+def cell(row: str, method: str, work: Any) -> dict[str, Any]:
+    path = RESULTS / f"{row}_{method}.json".replace(" ", "-")
+    if not path.exists():
+        result = {"row": row, "method": method, "date": date.today().isoformat(), **work()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=2) + "\n")
+        print(row, method, {name: round(result[name], 4) for name in MEASURES}, flush=True)
+    return dict(json.loads(path.read_text()))
+
+
+def settings_for(images: np.ndarray) -> dict[str, Any]:
+    channels = images.shape[3] if images.ndim == 4 else 1
+    return recipes.for_own_images(len(images), 10, min(images.shape[1:3]), channels, gpu=False)
+
+
+def run_ours(images: np.ndarray, given: np.ndarray, truth: np.ndarray, epochs: int | None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as scratch:
+        file = write(Path(scratch), images, given)
+        began = time.perf_counter()
+        config = recipes.own(file, settings_for(images), epochs=epochs)
+        train(config, Path(scratch) / "run")
+        seconds = time.perf_counter() - began
+        lines = np.genfromtxt(
+            Path(scratch) / "run" / "labels.csv", delimiter=",", names=True, dtype=None, encoding="utf-8"
+        )
+    corrected = np.where(lines["is_label_issue"], lines["predicted_label"].astype(int), given)
+    measured = measures(lines["label_score"], corrected, given, truth)
+    return {**measured, "seconds": seconds, "epochs": config.epochs}
+
+
+def run_cleanlab(images: np.ndarray, given: np.ndarray, truth: np.ndarray, time_given: float) -> dict[str, Any]:
+    """Five folds; the first one's time says how many epochs all of them can have."""
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+
+    began = time.perf_counter()
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(images, given))
+    trial_began = time.perf_counter()
+    probabilities_of(images, given, *folds[0], epochs=2)
+    epoch = (time.perf_counter() - trial_began) / 2
+    epochs = max(10, int(np.ceil(time_given / 5 / epoch)))
+    probabilities = np.zeros((len(images), 10))
+    for inside, outside in folds:
+        probabilities[outside] = probabilities_of(images, given, inside, outside, epochs)
+    seconds = time.perf_counter() - began
+    flagged = find_label_issues(given, probabilities)
+    corrected = np.where(flagged, probabilities.argmax(1), given)
+    measured = measures(get_label_quality_scores(given, probabilities), corrected, given, truth)
+    return {**measured, "seconds": seconds, "epochs": epochs}
+
+
+def probabilities_of(
+    images: np.ndarray, given: np.ndarray, inside: np.ndarray, outside: np.ndarray, epochs: int
+) -> np.ndarray:
+    """Of the images outside the fold, by the same network trained inside it with cross-entropy."""
+    import torch
+
+    with tempfile.TemporaryDirectory() as scratch:
+        file = write(Path(scratch), images[inside], given[inside])
+        config: Config = recipes.own(file, settings_for(images), "cross-entropy", epochs)
+        train(config, Path(scratch) / "run")
+        model = load(Path(scratch) / "run")
+    pixels = images[outside] if images.ndim == 4 else images[outside][..., None]
+    tensor = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+    return torch.cat([model(part) for part in tensor.split(256)]).numpy()
+
+
+def write(folder: Path, images: np.ndarray, given: np.ndarray) -> Path:
+    file = folder / "data.npz"
+    np.savez(file, x_train=images, y_train=given)
+    return file
+
+
+def measures(score: np.ndarray, corrected: np.ndarray, given: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """`score` is low where a label is likely wrong."""
+    wrong = given != truth
+    worst = np.argsort(score, kind="stable")[: wrong.sum()]
+    return {
+        "noise_rate": float(wrong.mean()),
+        "average_precision": float(average_precision_score(wrong, -score)),
+        "auroc": float(roc_auc_score(wrong, -score)),
+        "precision_at_errors": float(wrong[worst].mean()),
+        "corrected_accuracy": float((corrected == truth).mean()),
+    }
+
+
+def table() -> str:
+    lines = [f"| | | {' | '.join(MEASURES)} |", "|---|---|" + "---|" * len(MEASURES)]
+    for row in ROWS:
+        for method in ("plremix", "cleanlab"):
+            path = RESULTS / f"{row}_{method}.json".replace(" ", "-")
+            if path.exists():
+                result = json.loads(path.read_text())
+                shown = [f"{result[name]:.0f}" if name == "seconds" else f"{result[name]:.1%}" for name in MEASURES]
+                lines.append(f"| {row} | {method} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
