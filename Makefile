@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/plremix demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

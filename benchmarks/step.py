@@ -78,9 +78,9 @@ def bare(method: CoDivide) -> None:
     pixels = torch.randn(4 * B, 3, SIDE, SIDE).contiguous(memory_format=torch.channels_last)
     learner.guess(pixels, train_mode=True)
     other.guess(pixels[: 2 * B], train_mode=False)
-    mixed = learner.forward(pixels).logits
-    embeddings = learner.forward(pixels, logits=False, embeddings=True).embeddings
-    learner.descend(mixed.square().mean() + embeddings.square().mean())
+    learner.add_gradient(learner.forward(pixels).logits.square().mean())
+    learner.add_gradient(learner.forward(pixels, logits=False, embeddings=True).embeddings.square().mean())
+    learner.step()
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from typing import Any, NoReturn
+
+os.environ["OMP_NUM_THREADS"] = "1"  # here and in the processes that tests start: see `_one_thread`
 
 import numpy as np
 import pytest

@@ -41,7 +41,8 @@ DIGITS: dict[str, Any] = {
     "lambda_u": "auto",
 }
 
-# Where a method wants another value than PLReMix. Learning rates were chosen in the same way, from four each.
+# Where a method wants another value than PLReMix. Cross-entropy's was chosen in the same way; the others are values to
+# start from, until `benchmarks/tuning.py` has run for each of them.
 _ADAM: dict[str, Any] = {"lr": 0.001, "lr_epochs": (16,), "forget_epochs": 8}
 BY_METHOD: dict[str, dict[str, Any]] = {
     "cross-entropy": {"lr": 0.005},

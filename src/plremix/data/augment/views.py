@@ -40,6 +40,8 @@ class View:
         size = self.cut.size(side)
         drawn = [self.cut.draw(count * ranks, size, generator)]
         drawn += [stage.draw(count * ranks, size, generator) for stage in self.stages]
+        if ranks == 1:
+            return drawn
         return [{name: values[rank::ranks].contiguous() for name, values in parameters.items()} for parameters in drawn]
 
     def finish(self, pixels: Tensor, drawn: list[Parameters]) -> Tensor:
