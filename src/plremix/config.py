@@ -269,12 +269,11 @@ class MixUpConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoTeachingConfig(Config):
-    """Two networks that choose small losses for each other: Co-teaching, and Co-teaching+ from `plus_epoch` on."""
+class SmallLossConfig(Config):
+    """Methods that leave out the samples of a batch with the largest losses."""
 
-    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs", "plus_epoch")
+    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs")
 
-    method: Literal["co-teaching", "co-teaching-plus"] = "co-teaching"
     optimizer: Literal["sgd", "adam"] = "adam"  # published code
     """The optimizer."""
     lr: float = 0.001  # published code
@@ -287,40 +286,39 @@ class CoTeachingConfig(Config):
     """Share of a batch left out, from --forget-epochs on; auto: the noise rate estimated then."""
     forget_epochs: int = 10  # published code
     """Epochs over which that share grows from 0."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rate = self.forget_rate
+        _require(rate == "auto" or 0 <= rate < 1, "--forget-rate", rate, "from 0 to below 1, or auto")
+        _require(self.forget_epochs >= 1, "--forget-epochs", self.forget_epochs, "at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoTeachingConfig(SmallLossConfig):
+    """Two networks that choose small losses for each other: Co-teaching, and Co-teaching+ from `plus_epoch` on."""
+
+    schedules: ClassVar[tuple[str, ...]] = (*SmallLossConfig.schedules, "plus_epoch")
+
+    method: Literal["co-teaching", "co-teaching-plus"] = "co-teaching"
     plus_epoch: int | None = None  # published code of Co-teaching+: 20
     """From this epoch on only samples that the networks disagree on are taught; None: never."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_forgetting(self.forget_rate, self.forget_epochs)
         _require(self.plus_epoch is None or self.plus_epoch >= 0, "--plus-epoch", self.plus_epoch, "0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoCoRConfig(Config):
+class JoCoRConfig(SmallLossConfig):
     """Two networks trained as one, on the samples with a small joint loss."""
 
-    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs")
-
     method: Literal["jocor"] = "jocor"
-    optimizer: Literal["sgd", "adam"] = "adam"  # published code
-    """The optimizer."""
-    lr: float = 0.001  # published code
-    """Learning rate."""
-    lr_schedule: Literal["steps", "linear", "cosine"] = "linear"  # published code
-    """How the learning rate falls."""
-    weight_decay: float = 0.0  # published code
-    """Weight decay."""
-    forget_rate: float | Literal["auto"] = "auto"
-    """Share of a batch left out, from --forget-epochs on; auto: the noise rate estimated then."""
-    forget_epochs: int = 10  # published code
-    """Epochs over which that share grows from 0."""
     agreement: float = 0.9  # published code: lambda
     """Share of the networks' agreement in the joint loss; the rest is cross-entropy."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_forgetting(self.forget_rate, self.forget_epochs)
         _require(0 <= self.agreement <= 1, "--agreement", self.agreement, "from 0 to 1")
 
 
@@ -503,16 +501,6 @@ def _require(condition: bool, flag: str, value: object, expected: str) -> None:
     if not condition:
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
         raise InputError(f"{flag} must be {expected}, got {shown}")
-
-
-def _check_forgetting(rate: float | str, epochs: int) -> None:
-    _require(
-        rate == "auto" or (not isinstance(rate, str) and 0 <= rate < 1),
-        "--forget-rate",
-        rate,
-        "from 0 to below 1, or auto",
-    )
-    _require(epochs >= 1, "--forget-epochs", epochs, "at least 1")
 
 
 def _flag(field: str) -> str:
