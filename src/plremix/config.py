@@ -68,7 +68,22 @@ class Config:
 
     # --- data
     data: str = "digits"
-    """digits, or the path of an .npz file with x_train and y_train (and x_test, y_test, y_true, classes)."""
+    """digits, cifar10, cifar100, tiny-imagenet, clothing1m, webvision, or the path of own images: a folder with a
+    sub-folder a class, a .csv file, or an .npz file with x_train and y_train (and x_test, y_test, y_true, classes)."""
+    data_dir: Path = Path("data")
+    """Folder that holds the named data sets."""
+    cache_dir: Path | None = None
+    """Where decoded images are kept for the next start; None: beside the data."""
+    download: bool = False
+    """Fetch CIFAR or Tiny-ImageNet from its official address if it is not in --data-dir."""
+    human_labels: Literal["none", "aggre", "random1", "random2", "random3", "worst", "noisy"] = "none"
+    """Train on the human labels of CIFAR-10N (aggre, random1 to random3, worst) or CIFAR-100N (noisy)."""
+    first_classes: int = 0  # paper: the first 50 of WebVision
+    """Only the first so many classes of WebVision; 0: all."""
+    web_subset: Literal["google", "all"] = "google"  # paper, sec. 4.1
+    """Which search engine's images of WebVision."""
+    epoch_images: int = 0  # published code: 64,000 for Clothing1M
+    """Images drawn anew for each epoch, as many of every class as there are; 0: all."""
     label_key: str = "y_train"
     """The array of an .npz file that holds the labels to train on."""
     truth_key: str = "y_true"
@@ -79,12 +94,17 @@ class Config:
     """Share of the samples that goes through the noise (symmetric: the true class may be drawn again)."""
     noise_map: str = ""
     """Asymmetric noise: class numbers as from:to,from:to (3:5,5:3); empty: every class to the next one."""
+    noise_model: Literal["map", "blocks5", "superclass-next", "superclass-random"] = "map"
+    """Asymmetric noise: by --noise-map, or one of CIFAR-100's: to the next class in a block of five numbers (the
+    paper's), to the next class of the same super-class, or to a random other one of it."""
     noise_file: Path | None = None
     """A JSON list of labels in data order, instead of noise that is drawn."""
 
     # --- image files
     image_size: int = 64  # ours: what a CPU can train on
     """Side in pixels that image files are brought to."""
+    resize: int = 0  # published code: 256 for Clothing1M, 320 for WebVision
+    """Shorter side that image files are brought to before --image-size is cut out of them; 0: no cut."""
     channels: Literal[1, 3] = 3
     """1 reads image files as greyscale, 3 as colour."""
     image_column: str = ""
@@ -178,6 +198,14 @@ class Config:
         _require(self.epochs >= 1, "--epochs", self.epochs, "at least 1")
         _require(0 <= self.strictness <= 1, "--strictness", self.strictness, "from 0 to 1")
         _require(self.image_size >= 8, "--image-size", self.image_size, "at least 8")
+        _require(
+            self.resize == 0 or self.resize >= self.image_size,
+            "--resize",
+            self.resize,
+            f"0, or at least the --image-size of {self.image_size}",
+        )
+        _require(self.first_classes == 0 or self.first_classes >= 2, "--first-classes", self.first_classes, "0 or 2 up")
+        _require(self.epoch_images >= 0, "--epoch-images", self.epoch_images, "0 or more")
         _require(self.batch_size >= 2, "--batch-size", self.batch_size, "at least 2")
         _require(_positive(self.lr), "--lr", self.lr, "above 0")
         _require(0 <= self.momentum < 1, "--momentum", self.momentum, "from 0 to below 1")

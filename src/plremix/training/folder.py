@@ -20,7 +20,15 @@ from plremix.networks import MODEL_FILE, Ensemble, model_bytes
 from plremix.selection import Verdict
 from plremix.training.files import write_bytes, write_text
 
-WHERE_IT_RUNS = ("device", "devices", "nodes", "log")  # may change when a run goes on
+WHERE_IT_RUNS = (
+    "device",
+    "devices",
+    "nodes",
+    "log",
+    "data_dir",
+    "cache_dir",
+    "download",
+)  # may change when a run goes on
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
 SURE = 0.5  # more probable than all other classes together; below, a person should look at the proposal
 
