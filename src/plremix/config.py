@@ -33,6 +33,7 @@ def _comma_separated(convert: type) -> tyro.constructors.PrimitiveConstructorSpe
 
 
 Integers = Annotated[tuple[int, ...], _comma_separated(int)]
+Floats = Annotated[tuple[float, ...], _comma_separated(float)]
 ViewName = Literal[
     "plain",
     "flip",
@@ -121,8 +122,14 @@ class Config:
     """From 0 (flag no label) over 0.5 (as the networks judge) to 1 (flag every label that is not the safest half)."""
 
     # --- network and views
-    network: Literal["preact-resnet18", "preact-resnet-small"] = "preact-resnet18"  # paper, sec. 4.1
-    """The backbone."""
+    network: str = "preact-resnet18"  # paper, sec. 4.1
+    """The backbone: preact-resnet18, preact-resnet-small, or with the extra `timm` any model of timm by its name
+    (resnet50, inception_resnet_v2)."""
+    weights: str = ""  # paper: ImageNet's for Clothing1M, none elsewhere
+    """What the backbone starts from: a .safetensors file, or pretrained (timm's own; --download fetches them); empty:
+    from nothing."""
+    pool_grid: int = 1  # published code: 2 for 64x64 images
+    """Cells a side that a PreAct ResNet's last map is averaged to."""
     width: int | None = None
     """Channels of the first stage; None: the network's own."""
     blocks: Integers = ()
@@ -131,6 +138,12 @@ class Config:
     """The view that labels are guessed from."""
     strong_view: ViewName = "autoaugment-cifar"  # published code
     """The view that is learned from."""
+    crop_sides: Integers = ()  # published code: 224,128 for WebVision
+    """Multi-crop: sides of two large and of the small strong views, as 224,128; empty: two strong views as they are."""
+    crop_scales: Floats = (0.14, 1.0, 0.05, 0.14)  # published code, WebVision
+    """Multi-crop: smallest and largest share of the image in a large view, then in a small one."""
+    small_crops: int = 6  # published code
+    """Multi-crop: how many small views."""
 
     # --- optimisation
     epochs: int = 400  # published code
@@ -190,6 +203,8 @@ class Config:
     """Machines; above 1, start the command on each of them with torchrun or a cluster manager."""
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
     """Numeric precision; the mixed ones need a GPU."""
+    compile: bool = False
+    """Compile the networks' training passes; needs a GPU."""
     log: Literal["none", "tensorboard", "wandb"] = "none"
     """Send the metrics there too; needs the extra of that name."""
 
@@ -212,6 +227,17 @@ class Config:
         _require(0 <= self.weight_decay < math.inf, "--weight-decay", self.weight_decay, "0 or more")
         _require(self.width is None or self.width >= 1, "--width", self.width, "at least 1")
         _require(all(count >= 1 for count in self.blocks), "--blocks", self.blocks, "at least 1 in each stage")
+        _require(self.pool_grid >= 1, "--pool-grid", self.pool_grid, "at least 1")
+        _require(len(self.crop_sides) in (0, 2), "--crop-sides", self.crop_sides, "two sides, as 224,128, or empty")
+        _require(all(side >= 8 for side in self.crop_sides), "--crop-sides", self.crop_sides, "at least 8 each")
+        scales = self.crop_scales
+        _require(
+            len(scales) == 4 and 0 < scales[0] <= scales[1] <= 1 and 0 < scales[2] <= scales[3] <= 1,
+            "--crop-scales",
+            scales,
+            "four shares above 0 and up to 1, as 0.14,1,0.05,0.14",
+        )
+        _require(self.small_crops >= 1, "--small-crops", self.small_crops, "at least 1")
         _require(_rising(self.lr_epochs), "--lr-epochs", self.lr_epochs, "rising epochs from 0 up")
         _require(self.devices >= 1, "--devices", self.devices, "at least 1")
         _require(self.nodes >= 1, "--nodes", self.nodes, "at least 1")
@@ -394,6 +420,8 @@ class CoDivideConfig(Config):
     # --- semi-supervised part
     warmup_epochs: int = 10  # published code
     """Epochs on all samples before the first split."""
+    warmup_view: Literal["weak", "strong"] = "weak"  # published code; Clothing1M: strong
+    """The view that warm-up's cross-entropy is taken on."""
     warmup_entropy: bool = False  # published code: on for asymmetric noise
     """Add the negative entropy of the predictions in warm-up."""
     lambda_u: float | Literal["auto"] = 25.0  # published code
@@ -516,6 +544,8 @@ def _from_json(name: str, value: Any, hint: Any) -> Any:
             return Path(value)
         if kind == tuple[int, ...] and isinstance(value, list) and all(type(item) is int for item in value):
             return tuple(value)
+        if kind == tuple[float, ...] and isinstance(value, list) and all(type(item) in (int, float) for item in value):
+            return tuple(map(float, value))
         if kind is float and type(value) in (int, float):
             return float(value)
         if (kind in (int, bool, str) and type(value) is kind) or value in _choices(kind):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers import contents, method_on, same_state, small_config, small_cross_entropy
 
-from plremix.config import CoDivideConfig
+from plremix.config import CoDivideConfig, Config
 from plremix.data.dataset import LabelledImages
 from plremix.losses import contrastive_loss, reliable_negatives
 from plremix.methods.codivide import CoDivide, weight_for
@@ -60,10 +62,22 @@ def test_queued_samples_repel_only_where_their_classes_are_disjoint(tiny: Labell
 def test_views_of_two_sizes_are_contrasted_together(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_cross_entropy(contrast="plr"))
     views = [torch.randn(4, 1, side, side) for side in (16, 16, 8, 8, 8)]
-    embeddings = method.contrasts[0]._embed(views)
+    embeddings = method.learners[0].embed(views)
     assert embeddings.shape == (4, 5, 8)
     loss, _ = method.contrasts[0](views, torch.arange(4), torch.randn(60, 3), 0)
     assert loss.isfinite()
+
+
+@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
+def test_multi_crop_gives_the_contrast_eight_views(tiny: LabelledImages, make: Callable[..., Config]) -> None:
+    method = method_on(tiny, make(contrast="plr", crop_sides=(16, 8), small_crops=6))
+    seen = []
+    embed = method.learners[0].embed
+    method.learners[0].embed = lambda views: seen.append([view.shape[-1] for view in views]) or embed(views)
+    for epoch in (0, 1):  # warm-up, training
+        assert all(np.isfinite(value) for value in method.train_epoch(epoch).values() if not isinstance(value, str))
+    assert all(sides == [16] * 2 + [8] * 6 for sides in seen)
+    assert seen
 
 
 def test_pre_training_moves_the_backbone_without_labels_and_is_exact(tiny: LabelledImages) -> None:

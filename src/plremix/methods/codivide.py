@@ -34,7 +34,7 @@ from plremix.losses import (
     squared_error,
 )
 from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
-from plremix.methods.contrasts import contrasts_of
+from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
 from plremix.methods.splits import SPLITS, Scores, Split
@@ -63,7 +63,8 @@ class CoDivide:
         contrasts = config.contrast != "none" or config.pretrain != "none"
         self.learners = [Learner(config, architecture, m, fabric, train_projector=contrasts) for m in (0, 1)]
         self.networks = [learner.network for learner in self.learners]
-        self.weak, self.strong = VIEWS[config.weak_view], VIEWS[config.strong_view]
+        self.weak, self.strong = VIEWS[config.weak_view], strong_views(config)
+        self.warmup_view = self.weak if config.warmup_view == "weak" else VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrasts = contrasts_of(config, self.learners, labels)
         self.noise_rate: float | None = None  # share of the labels that the first split found wrong
@@ -120,19 +121,23 @@ class CoDivide:
         order = passes(everyone, len(everyone), generator(config.seed, "order", index, epoch))
         steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
         contrasts = bool(self.contrasts) and config.warmup_contrast
-        wanted = [self.weak, *[self.strong] * (2 if contrasts else 0)]
+        wanted = [self.warmup_view, *(self.strong if contrasts else [])]
         draws = partial(generator, config.seed, "views", index, epoch)
         for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
-            out = learner.forward(torch.cat(views), embeddings=contrasts)
-            logits = out.logits[: len(mine)]
+            if config.crop_sides:
+                logits = learner.forward(views[0]).logits
+                embeddings = learner.embed(views[1:]) if contrasts else None
+            else:  # views of one size: a single pass
+                out = learner.forward(torch.cat(views), embeddings=contrasts)
+                logits = out.logits[: len(mine)]
+                embeddings = torch.stack(out.embeddings.chunk(3)[1:], dim=1) if contrasts else None
             seen: dict[str, Tensor] = {}
             losses = {"loss_classifier": F.cross_entropy(logits, self.labels[mine])}
             if config.warmup_entropy:
                 losses["loss_entropy"] = negative_entropy(logits)
-            if contrasts:
-                embeddings = gather_rows(torch.stack(out.embeddings.chunk(3)[1:], dim=1))
+            if embeddings is not None:
                 contrast, seen = contrast_with_stats(
-                    embeddings, flat=config.flat, temperature=config.warmup_temperature
+                    gather_rows(embeddings), flat=config.flat, temperature=config.warmup_temperature
                 )
                 losses["loss_contrast"] = config.contrast_weight * contrast
             learner.descend(torch.stack(list(losses.values())).sum())
@@ -148,7 +153,7 @@ class CoDivide:
         sides = self._draw_epoch(split, index, epoch)
         steps = [torch.cat(both) for both in sides]
         draws = partial(generator, self.config.seed, "views", index, epoch)
-        every_view = self.loader.epoch(steps, [self.weak] * 2 + [self.strong] * 2, draws)
+        every_view = self.loader.epoch(steps, [self.weak] * 2 + self.strong, draws)
         for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
             losses = self._losses(index, split, clean, noisy, views, epoch, step, len(steps))
             learner.add_gradient(torch.stack(list(losses.values())).sum())
@@ -188,7 +193,7 @@ class CoDivide:
         """The terms of L_SST for one batch of either side; an empty side has none."""
         config, learner = self.config, self.learners[index]
         mine = torch.cat([clean, noisy])
-        weak1, weak2, strong1, strong2 = views
+        weak1, weak2, strong1, strong2, *_ = views
         targets = self._targets(index, split, clean, noisy, weak1, weak2)
 
         draws = generator(config.seed, "mixup", index, epoch, step, self.loader.rank)

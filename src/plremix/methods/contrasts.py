@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from plremix.config import Config
+from plremix.data.augment import VIEWS, View, multi_crop
 from plremix.losses import contrast_with_stats, reliable_negatives
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
@@ -60,7 +61,7 @@ class Contrast:
         them apart. `class_scores` (N, C) say which classes are likely for whom.
         """
         config = self.config
-        embeddings = gather_rows(self._embed(strong))
+        embeddings = gather_rows(self.learner.embed(strong))
         everyone = gather_rows(mine.to(self.labels.device))
         until = config.given_label_epochs
         use_given = until is None or epoch < until
@@ -78,16 +79,6 @@ class Contrast:
             )
             self.queue.push(strong[0], everyone)
         return config.contrast_weight * loss, seen
-
-    def _embed(self, strong: Sequence[Tensor]) -> Tensor:
-        """(b, v, d); views of one size go through the network together."""
-        sizes = [view.shape[-1] for view in strong]
-        parts = []
-        for size in dict.fromkeys(sizes):
-            same = [view for view in strong if view.shape[-1] == size]
-            out = self.learner.forward(torch.cat(same), logits=False, embeddings=True)
-            parts += list(out.embeddings.chunk(len(same)))
-        return torch.stack(parts, dim=1)
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self.queue is None else self.queue.state_dict()
@@ -129,6 +120,15 @@ class Queue:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.encoder.load_state_dict(state["encoder"])
         self.keys, self.rows = (state[name].to(self.keys.device) for name in ("keys", "rows"))
+
+
+def strong_views(config: Config) -> list[View]:
+    """The views of a sample that the contrast sees: two, or with multi-crop two large and several small ones."""
+    strong = VIEWS[config.strong_view]
+    if not config.crop_sides:
+        return [strong] * 2
+    (large, small), scales = config.crop_sides, config.crop_scales
+    return multi_crop(strong.stages, (large, scales[0], scales[1]), (small, scales[2], scales[3]), config.small_crops)
 
 
 def contrasts_of(config: Config, learners: list[Learner], labels: Tensor) -> list[Contrast]:

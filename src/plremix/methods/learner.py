@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +14,7 @@ from plremix.config import Config
 from plremix.data.files import Images
 from plremix.data.loading import Loader
 from plremix.methods.gathering import gather_rows
-from plremix.networks import Architecture, build_network
+from plremix.networks import Architecture, build_network, load_backbone, starting_weights
 from plremix.randomness import generator
 
 CHUNK = 128  # images in a pass without gradient: on a CPU larger ones wait for fresh memory, at half the speed
@@ -33,6 +35,9 @@ class Learner:
     ) -> None:
         self.fabric = fabric
         self.network = build_network(architecture, generator(config.seed, "network", index))
+        if config.weights:
+            start = starting_weights(config.weights, self.network, fetch=config.download)
+            load_backbone(self.network, start, config.weights)
         if self.network.projector is not None:
             self.network.projector.requires_grad_(train_projector)  # several processes wait for every gradient
         parameters = self.network.parameters()
@@ -42,8 +47,18 @@ class Learner:
             else torch.optim.SGD(parameters, config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
         )
         self.has_projector = self.network.projector is not None
-        self.forward, self.optimizer = fabric.setup(self.network, optimizer)
+        module: Any = torch.compile(self.network) if config.compile else self.network
+        self.forward, self.optimizer = fabric.setup(module, optimizer)
         self.waiting: list[Tensor] = []  # terms of a step whose gradient is not taken yet
+
+    def embed(self, views: Sequence[Tensor]) -> Tensor:
+        """(b, v, d) with gradient; views of one size, which come one after another, pass through together."""
+        parts: list[Tensor] = []
+        for _, same in groupby(views, key=lambda view: view.shape[-1]):
+            group = list(same)
+            out = self.forward(torch.cat(group), logits=False, embeddings=True)
+            parts += out.embeddings.chunk(len(group))
+        return torch.stack(parts, dim=1)
 
     def start_epoch(self, learning_rate: float) -> None:
         self.network.train()

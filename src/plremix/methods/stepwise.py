@@ -15,7 +15,7 @@ from plremix.data.augment import VIEWS
 from plremix.data.files import Images
 from plremix.data.loading import Loader, batches, passes
 from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
-from plremix.methods.contrasts import contrasts_of
+from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.learner import Learner
 from plremix.networks import Architecture
 from plremix.randomness import generator
@@ -70,7 +70,7 @@ class Stepwise:
             learner.start_epoch(config.learning_rate(epoch))
         order = passes(torch.arange(len(self.loader)), len(self.loader), generator(config.seed, "order", epoch))
         steps = [self.loader.share(indices) for indices in batches(order, config.batch_size)]
-        wanted = [VIEWS[config.weak_view], *[VIEWS[config.strong_view]] * (2 if self.contrasts else 0)]
+        wanted = [VIEWS[config.weak_view], *(strong_views(config) if self.contrasts else [])]
         views = self.loader.epoch(steps, wanted, partial(generator, config.seed, "views", epoch))
         for step, (mine, (weak, *strong)) in enumerate(zip(steps, views, strict=True)):
             losses = self.losses(mine, weak, epoch, step)

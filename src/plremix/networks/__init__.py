@@ -2,6 +2,7 @@
 
 from plremix.networks.files import MODEL_FILE, Ensemble, load, model_bytes
 from plremix.networks.network import BACKBONES, Architecture, Network, Outputs, build_network
+from plremix.networks.weights import load_backbone, starting_weights
 
 __all__ = [
     "BACKBONES",
@@ -12,5 +13,7 @@ __all__ = [
     "Outputs",
     "build_network",
     "load",
+    "load_backbone",
     "model_bytes",
+    "starting_weights",
 ]

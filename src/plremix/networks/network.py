@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from plremix.networks import timm_models
 from plremix.networks.preact_resnet import PreActResNet
 
 
@@ -17,11 +18,13 @@ from plremix.networks.preact_resnet import PreActResNet
 class Architecture:
     """All that is needed to build a network again; stored in the model file."""
 
-    width: int
-    blocks: tuple[int, ...]
     channels: int
     classes: int
     embedding_size: int  # 0: no projector
+    timm: str = ""  # name of a timm model; empty: a PreAct ResNet of this
+    width: int = 0
+    blocks: tuple[int, ...] = ()
+    pool_grid: int = 1
 
 
 BACKBONES: dict[str, tuple[int, tuple[int, ...]]] = {  # name: width, blocks a stage
@@ -43,8 +46,15 @@ class Network(nn.Module):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.backbone = PreActResNet(architecture.channels, architecture.width, architecture.blocks)
-        features = self.backbone.features
+        self.backbone: nn.Module
+        if architecture.timm:
+            self.backbone = timm_models.build_backbone(architecture.timm, architecture.channels)
+            features = timm_models.feature_count(self.backbone)
+        else:
+            self.backbone = PreActResNet(
+                architecture.channels, architecture.width, architecture.blocks, architecture.pool_grid
+            )
+            features = self.backbone.features
         self.classifier = nn.Linear(features, architecture.classes)
         self.projector: nn.Sequential | None = None
         if architecture.embedding_size:
@@ -64,11 +74,16 @@ class Network(nn.Module):
 
 def build_network(architecture: Architecture, generator: torch.Generator) -> Network:
     """A network whose start is drawn from `generator` alone, in the channels-last memory layout."""
-    with torch.device("meta"):  # no draw from the global generator
-        network = Network(architecture)
-    network = network.to_empty(device="cpu")
-    for module in network.modules():
-        _initialise(module, generator)
+    if architecture.timm:
+        with torch.random.fork_rng(devices=[]):  # each of timm's models knows best how it starts
+            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            network = Network(architecture)
+    else:
+        with torch.device("meta"):  # no draw from the global generator
+            network = Network(architecture)
+        network = network.to_empty(device="cpu")
+        for module in network.modules():
+            _initialise(module, generator)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
 

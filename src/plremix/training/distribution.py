@@ -26,6 +26,8 @@ def make_fabric(config: Config) -> Fabric:
         raise InputError(f"--precision {config.precision} needs a GPU; on a CPU use --precision 32-true")
     if config.precision == "bf16-mixed" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise InputError("--precision bf16-mixed: this GPU has no bfloat16; use --precision 16-mixed or 32-true")
+    if config.compile and accelerator == "cpu":
+        raise InputError("--compile needs a GPU: on a CPU it costs more than it gives")
     processes = config.devices * config.nodes
     strategy = "auto" if processes == 1 else _data_parallel(config)
     return Fabric(

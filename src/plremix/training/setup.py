@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -16,6 +16,7 @@ from plremix.data.files import Images
 from plremix.data.loading import Loader
 from plremix.data.sources import digits, own
 from plremix.data.sources.listed import Look
+from plremix.errors import InputError
 from plremix.methods.base import Method
 from plremix.methods.codivide import CoDivide
 from plremix.methods.coteaching import CoTeaching
@@ -23,7 +24,7 @@ from plremix.methods.cross_entropy import CrossEntropy
 from plremix.methods.elr import ELR, ELRPlus
 from plremix.methods.jocor import JoCoR
 from plremix.methods.mixup import MixUp
-from plremix.networks import BACKBONES, Architecture
+from plremix.networks import BACKBONES, Architecture, Network
 from plremix.randomness import generator
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -90,15 +91,32 @@ def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method
     mean, std = (values.to(fabric.device) for values in data.statistics())
     loader = Loader(on_device(data.images, fabric), mean, std, fabric.global_rank, fabric.world_size)
     labels = data.given_labels.to(fabric.device)
-    width, blocks = BACKBONES[config.network]
+    ours = config.network in BACKBONES
+    width, blocks = BACKBONES[config.network] if ours else (0, ())
     architecture = Architecture(
-        width=config.width or width,
-        blocks=config.blocks or blocks,
         channels=data.channels,
         classes=len(data.classes),
         embedding_size=config.embedding_size if _embeds(config) else 0,
+        timm="" if ours else config.network,
+        width=config.width or width,
+        blocks=config.blocks or blocks,
+        pool_grid=config.pool_grid,
     )
-    return METHODS[config.method](config, loader, labels, architecture, fabric)
+    method = METHODS[config.method](config, loader, labels, architecture, fabric)
+    if not ours:
+        _check_size(method.networks[0], data.channels, data.side, fabric)
+    return method
+
+
+@torch.no_grad()
+def _check_size(network: Network, channels: int, side: Sequence[int], fabric: Fabric) -> None:
+    """Some of timm's models take images of one size only."""
+    try:
+        network.eval()(torch.zeros(1, channels, *side, device=fabric.device))
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        name, size = network.architecture.timm, "x".join(map(str, side))
+        raise InputError(f"the network {name} cannot take images of {size} (--image-size): {reason}") from error
 
 
 def _embeds(config: Config) -> bool:
