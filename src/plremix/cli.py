@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import tyro
 
 from plremix import __version__, recipes
-from plremix.config import Config, read_config
+from plremix.config import CoDivideConfig, Config, read_config
 from plremix.errors import InputError
 from plremix.memory import keep_freed_memory
 
@@ -123,6 +123,16 @@ class DemoFlags(RunFlags):
     """Another draw of the noise, the networks and everything else."""
     epochs: int | None = None
     """Length of both runs; None: the recipe's."""
+
+
+@dataclass(frozen=True)
+class TableFlags:
+    """Which runs, and in what form."""
+
+    runs: Path = Path("runs")
+    """Folder that the finished runs are in, at any depth."""
+    format: Literal["text", "md", "csv"] = "text"
+    """Text for the screen, Markdown, or CSV with a line a number."""
 
 
 def train(words: Arguments) -> None:
@@ -255,16 +265,40 @@ def show_recipes(words: Arguments) -> None:
         for name, value in recipes.build(words[0]).as_dict().items():
             print(f"{name:22} {_shown(value)}")
         return
-    tables = sorted({recipe.table for recipe in recipes.RECIPES.values()})
-    for table in tables:
-        print(f"{table}:")
+    for name in dict.fromkeys(recipe.table for recipe in recipes.RECIPES.values()):
+        print(f"{name}:")
         for recipe in recipes.RECIPES.values():
-            if recipe.table == table:
-                settings = recipe.settings
-                shown = f"{settings['noise']} {settings['noise_ratio']:.0%}, {settings['epochs']} epochs"
-                shown += "".join(f", {name} {_shown(value)}" for name, value in recipe.changes.items())
-                print(f"  {recipe.name:24} {shown}")
+            if recipe.table == name:
+                print(f"  {recipe.name:39} {_in_a_line(recipe)}")
     print(f"methods: {', '.join(recipes.METHODS)} (--method)")
+
+
+def _in_a_line(recipe: recipes.Recipe) -> str:
+    """Method, noise, length, the weight that depends on the noise, and what makes the row."""
+    config = recipes.build(recipe.name)
+    words = [config.method]
+    if config.noise != "none":
+        words.append(f"{config.noise} {config.noise_ratio:.0%}")
+    if config.human_labels != "none":
+        words.append(f"human labels {config.human_labels}")
+    words.append(f"{config.epochs} epochs")
+    if isinstance(config, CoDivideConfig):
+        words.append(f"lambda_u {config.lambda_u}")
+    return ", ".join([*words, *(f"{name} {_shown(value)}" for name, value in recipe.changes.items())])
+
+
+def table(words: Arguments) -> None:
+    """plremix table NAME [flags]"""
+    from plremix import tables
+    from plremix.paper import TABLES
+
+    name = words[0] if words and not words[0].startswith("-") else None
+    flags = _parse(TableFlags, words[name is not None :], "plremix table NAME", TableFlags())
+    if name not in (*TABLES, "all"):
+        given = "a name first" if name is None else f"another name than {name!r}"
+        raise InputError(f"plremix table needs {given}: one of {', '.join(TABLES)}, all")
+    runs = list(tables.finished_runs(flags.runs)) if flags.runs.exists() or flags.runs != Path("runs") else []
+    print(tables.render(list(TABLES) if name == "all" else [name], runs, flags.format), end="")
 
 
 def _shown(value: object) -> str:
@@ -278,6 +312,7 @@ COMMANDS: dict[str, Callable[[Arguments], None]] = {
     "export": export,
     "train": train,
     "recipes": show_recipes,
+    "table": table,
 }
 
 USAGE = """
@@ -289,6 +324,8 @@ usage: plremix COMMAND [flags]
   export RUN       the classifier as an ONNX file
   train RECIPE     a named recipe or own images, any setting overridden by a flag
   recipes [NAME]   the recipes by table; with a name, its settings
+  table NAME       finished runs against the paper's table: cifar, tiny-imagenet, clothing1m, webvision, combination,
+                   ablation, kappa, all
 
 plremix COMMAND --help shows the flags of a command; plremix --version the version.
 """
@@ -318,7 +355,7 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
             "plremix train needs a recipe (`plremix recipes` lists them) or an .npz file first, or --config FILE"
         )
     else:
-        default = recipes.build(recipe or "digits-sym-80", _value_of("--method", words) or "plremix")
+        default = recipes.build(recipe or "digits-sym-80", _value_of("--method", words))
     if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
         default = recipes.scaled(default, int(length))
 

@@ -9,20 +9,27 @@ from typing import Any
 from plremix.config import CONFIGS, CoDivideConfig, Config, config_class
 from plremix.errors import InputError
 
+Settings = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """A cell of a table: its settings, whatever the method; each method takes those that it has."""
+    """A cell of a table: settings for every method that has them, then the method's own, then the row's."""
 
     name: str
     table: str
-    settings: dict[str, Any]
-    changes: dict[str, Any] = field(default_factory=dict)  # what makes the row of an ablation
+    settings: Settings
+    by_method: dict[str, Settings] = field(default_factory=dict)
+    changes: Settings = field(default_factory=dict)  # what makes the row of an ablation
+    method: str = "plremix"
+
+
+# --- digits and own images ---
 
 
 # Ours, for the 8x8 digits on a CPU. Chosen on 1,000 of the 1,400 training images by the other 400, seeds from 100
 # up (README, "Figures"); the test images had no part in it.
-DIGITS: dict[str, Any] = {
+DIGITS: Settings = {
     "data": "digits",
     "network": "preact-resnet-small",
     "weak_view": "crop",
@@ -43,8 +50,8 @@ DIGITS: dict[str, Any] = {
 
 # Where a method wants another value than PLReMix. Cross-entropy's was chosen in the same way; the others are values to
 # start from, until `benchmarks/tuning.py` has run for each of them.
-_ADAM: dict[str, Any] = {"lr": 0.001, "lr_epochs": (16,), "forget_epochs": 8}
-BY_METHOD: dict[str, dict[str, Any]] = {
+_ADAM: Settings = {"lr": 0.001, "lr_epochs": (16,), "forget_epochs": 8}
+BY_METHOD: dict[str, Settings] = {
     "cross-entropy": {"lr": 0.005},
     "mixup": {"lr": 0.02},
     "co-teaching": _ADAM,
@@ -66,22 +73,123 @@ BY_METHOD: dict[str, dict[str, Any]] = {
     },
 }
 
-RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in [
-        Recipe("digits-sym-20", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.2}),
-        Recipe("digits-sym-50", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.5}),
-        Recipe("digits-sym-80", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.8}),
-        Recipe("digits-sym-90", "digits", {**DIGITS, "noise": "symmetric", "noise_ratio": 0.9}),
-        Recipe(
-            "digits-asym-40",
-            "digits",
-            {**DIGITS, "noise": "asymmetric", "noise_ratio": 0.4, "warmup_entropy": True},
-        ),
-    ]
+# --- the paper's data sets, with the settings of the published code (docs/reproducing.md) ---
+
+# What is not listed is the default of `config.py`, which is PLReMix on CIFAR-10.
+PAPER: dict[str, Settings] = {
+    "cifar10": {"data": "cifar10", "split": "mixture2d"},
+    "cifar100": {"data": "cifar100", "split": "mixture2d", "warmup_epochs": 30, "noise_model": "blocks5"},
+    "tiny-imagenet": {
+        "data": "tiny-imagenet",
+        "split": "mixture2d",
+        "image_size": 64,
+        "pool_grid": 2,
+        "weak_view": "flip",
+        "strong_view": "flip-autoaugment-imagenet",
+    },
+    "clothing1m": {
+        "data": "clothing1m",
+        "split": "mixture2d",
+        "network": "resnet50",
+        "weights": "pretrained",
+        "resize": 256,
+        "image_size": 224,
+        "strong_view": "autoaugment-imagenet",
+        "epoch_images": 64_000,
+        "epochs": 100,
+        "lr": 0.004,
+        "lr_epochs": (40, 80),
+        "weight_decay": 1e-3,
+        "warmup_epochs": 1,
+        "warmup_view": "strong",
+        "warmup_entropy": True,
+        "kappa_epochs": (15, 30),
+        "lambda_u": 0.0,
+        "beta": 0.5,
+        "flat": False,
+        "precision": "16-mixed",
+    },
+    "webvision": {
+        "data": "webvision",
+        "first_classes": 50,
+        "split": "mixture2d",
+        "network": "inception_resnet_v2",
+        "resize": 320,
+        "image_size": 299,
+        "strong_view": "autoaugment-imagenet",
+        "crop_sides": (224, 128),
+        "crop_scales": (0.14, 1.0, 0.05, 0.14),
+        "batch_size": 48,
+        "epochs": 150,
+        "lr": 0.015,
+        "lr_epochs": (60, 120),
+        "warmup_epochs": 2,
+        "kappa_epochs": (15, 30),
+        "lambda_u": 0.0,
+        "beta": 0.5,
+        "flat": False,
+        "precision": "16-mixed",
+    },
+}
+# The weight per noise level that other code hides: PLReMix's, then DivideMix's where it differs.
+LAMBDA_U: dict[str, dict[str, float]] = {
+    "cifar10": {"sym-20": 0, "sym-50": 25, "sym-80": 25, "sym-90": 50, "asym-40": 0},
+    "cifar100": {"sym-20": 0, "sym-50": 150, "sym-80": 150, "sym-90": 150, "asym-40": 0},
+    "tiny-imagenet": {"sym-0": 0, "sym-20": 30, "sym-50": 200, "sym-80": 300, "asym-45": 0},
+}
+DIVIDEMIX_LAMBDA_U = {"sym-20": 25.0, "asym-40": 150.0}  # CIFAR-100; asymmetric as C2D's authors tried it
+CLASSES = {"cifar10": 10, "cifar100": 100, "tiny-imagenet": 200}
+
+# What the methods' authors used on CIFAR-10; then what they changed elsewhere.
+_PLAIN_SGD: Settings = {"lr": 0.1, "weight_decay": 1e-4, "batch_size": 128, "epochs": 300, "lr_epochs": (100, 250)}
+_PLAIN_ADAM: Settings = {"lr": 0.001, "weight_decay": 0.0, "batch_size": 128, "epochs": 200, "lr_epochs": (80,)}
+_PLAIN_ELR: Settings = {"batch_size": 128, "epochs": 200, "lr_epochs": (150,)}
+AUTHORS: dict[str, Settings] = {
+    "cross-entropy": _PLAIN_SGD,
+    "mixup": {**_PLAIN_SGD, "mixup_alpha": 32.0},
+    "co-teaching": _PLAIN_ADAM,
+    "co-teaching-plus": {**_PLAIN_ADAM, "plus_epoch": 20},
+    "jocor": {**_PLAIN_ADAM, "agreement": 0.9},
+    "dividemix": {
+        "split": "mixture1d",
+        "contrast": "none",
+        "strong_view": "crop-flip",
+        "epochs": 300,
+        "lr_epochs": (150,),
+    },
+    "elr": {**_PLAIN_ELR, "weight_decay": 1e-3, "epochs": 150, "lr_schedule": "cosine"},
+    "elr-plus": _PLAIN_ELR,
+    "unicon": {**BY_METHOD["unicon"], "epochs": 350},
+}
+AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
+    "cifar100": {
+        "co-teaching": {"lr_epochs": (100,)},
+        "co-teaching-plus": {"plus_epoch": 5},
+        "jocor": {"agreement": 0.85, "lr_epochs": (100,)},
+        "elr": {"elr_weight": 7.0, "elr_momentum": 0.9},
+        "elr-plus": {"elr_weight": 7.0, "elr_momentum": 0.9, "epochs": 250, "lr_epochs": (200,)},
+    },
+    "tiny-imagenet": {
+        "co-teaching-plus": {"plus_epoch": 100},
+        "dividemix": {"strong_view": "flip"},
+        "unicon": {"lr": 0.005, "warmup_epochs": 15, "beta": 0.5, "lambda_u": 50.0, "epochs": 500},
+    },
+    "clothing1m": {
+        "cross-entropy": {"lr": 0.002, "weight_decay": 1e-3, "batch_size": 64, "epochs": 80, "lr_epochs": (40,)},
+        "dividemix": {"lr": 0.002, "batch_size": 32, "epochs": 80, "lr_epochs": (40,), "warmup_view": "weak"},
+        "elr-plus": {"lr": 0.002, "weight_decay": 1e-3, "batch_size": 64, "epochs": 15, "lr_epochs": (7,)},
+        "unicon": {"lr": 0.005, "batch_size": 32, "epochs": 200, "warmup_epochs": 0, "beta": 0.5, "lambda_u": 0.0},
+    },
+    "webvision": {
+        "dividemix": {"lr": 0.01, "batch_size": 32, "epochs": 80, "lr_epochs": (40,), "warmup_epochs": 1},
+        "elr-plus": {"batch_size": 32, "epochs": 100, "lr_epochs": (50,), "mixup_alpha": 1.5},
+        "unicon": {"lr": 0.01, "weight_decay": 1e-4, "batch_size": 24, "epochs": 120, "lambda_u": 0.0},
+    },
 }
 
-_ROWS: dict[str, dict[str, Any]] = {  # ablation: what differs from the recipe without the suffix
+# --- rows of the ablations: what differs from the recipe without the suffix ---
+
+_DIGIT_ROWS: dict[str, Settings] = {
     "plr": {"flat": False},
     "simclr": {"contrast": "simclr"},
     "scl": {"contrast": "scl"},
@@ -93,16 +201,108 @@ _ROWS: dict[str, dict[str, Any]] = {  # ablation: what differs from the recipe w
     "kappa-1": {"kappa": (1,)},
     "only-y": {"kappa": (0,)},
 }
-for _suffix, _changes in _ROWS.items():
-    _base = RECIPES["digits-sym-80"]
-    _name = f"{_base.name}-{_suffix}"
-    RECIPES[_name] = Recipe(_name, "digits ablation", {**_base.settings, **_changes}, _changes)
+_CONTRAST_ROWS: dict[str, Settings] = {  # the paper's SimCLR and SCL are InfoNCE
+    "plr": {"flat": False},
+    "simclr": {"contrast": "simclr", "flat": False},
+    "scl": {"contrast": "scl", "flat": False},
+}
+_KAPPA_ROWS = {name: _DIGIT_ROWS[name] for name in ("kappa-3", "kappa-2", "kappa-1", "only-y")}
+_PLUGGED_ROWS: dict[str, Settings] = {"": {}, "-simclr": {"contrast": "simclr"}, "-plr": {"contrast": "plr"}}
+
+
+def _noise(name: str) -> Settings:
+    """`sym-80`: symmetric noise of 80 %. Where noise has a direction, warm-up keeps predictions from being sure."""
+    kind, ratio = name.split("-")
+    if not int(ratio):
+        return {}
+    share = {"noise_ratio": int(ratio) / 100}
+    if kind == "sym":
+        return {"noise": "symmetric", **share}
+    return {"noise": "asymmetric", **share, "warmup_entropy": True}
+
+
+def _wrong(data: str, noise: str) -> float:
+    """The share of labels that a noise of the paper makes wrong: what the authors' forget rates should be."""
+    kind, ratio = noise.split("-")
+    if kind == "asym":  # of CIFAR-10's classes half go over into another
+        return int(ratio) / (200 if data == "cifar10" else 100)
+    return round(int(ratio) / 100 * (1 - 1 / CLASSES[data]), 4)
+
+
+def _authors(data: str, noise: str = "") -> dict[str, Settings]:
+    """Each method's settings for one cell."""
+    elsewhere = AUTHORS_ELSEWHERE.get(data, {})
+    chosen = {method: {**settings, **elsewhere.get(method, {})} for method, settings in AUTHORS.items()}
+    if noise:
+        for method in ("co-teaching", "co-teaching-plus", "jocor"):
+            chosen[method]["forget_rate"] = _wrong(data, noise)
+    if data == "cifar10" and noise in ("sym-80", "sym-90"):
+        chosen["jocor"]["agreement"] = 0.65
+    if data == "cifar10" and noise == "asym-40":
+        chosen["elr"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
+        chosen["elr-plus"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
+    if data == "cifar100" and noise in DIVIDEMIX_LAMBDA_U:
+        chosen["dividemix"]["lambda_u"] = DIVIDEMIX_LAMBDA_U[noise]
+    if data == "webvision":  # multi-crop is PLReMix's
+        chosen = {method: {**settings, "crop_sides": ()} for method, settings in chosen.items()}
+    if noise == "sym-90":
+        chosen["dividemix"]["clean_threshold"] = 0.6
+    return chosen
+
+
+def _cells() -> list[Recipe]:
+    """Every recipe, table by table."""
+    cells = [
+        Recipe(f"digits-{noise}", "digits", {**DIGITS, **_noise(noise)}, BY_METHOD)
+        for noise in ("sym-20", "sym-50", "sym-80", "sym-90", "asym-40")
+    ]
+    digits = cells[2]
+    cells += [_row(digits, suffix, "digits ablation", changes) for suffix, changes in _DIGIT_ROWS.items()]
+    tables = {"cifar10": "cifar", "cifar100": "cifar", "tiny-imagenet": "tiny-imagenet"}
+    paper = {
+        f"{data}-{noise}": Recipe(
+            f"{data}-{noise}",
+            tables[data],
+            {**PAPER[data], **_noise(noise), "lambda_u": float(weight)},
+            _authors(data, noise),
+        )
+        for data, weights in LAMBDA_U.items()
+        for noise, weight in weights.items()
+    }
+    cells += paper.values()
+    cifar = [recipe for recipe in paper.values() if recipe.table == "cifar"]
+    cells += [_row(recipe, "mixture1d", "cifar", {"split": "mixture1d"}) for recipe in cifar]
+    cells += [Recipe(name, name, PAPER[name], _authors(name)) for name in ("clothing1m", "webvision")]
+    c2d = {"pretrain": "simclr", "warmup_epochs": 5}
+    cells.append(_row(cells[-2], "pretrained", "clothing1m", c2d, "dividemix"))
+    for noise in ("sym-20", "sym-50", "asym-40"):
+        for method in ("co-teaching-plus", "jocor"):
+            for suffix, changes in _PLUGGED_ROWS.items():
+                cells.append(_row(paper[f"cifar10-{noise}"], method + suffix, "combination", changes, method))
+    for data in ("cifar10", "cifar100"):
+        for noise in ("sym-50", "sym-80", "sym-90"):
+            for suffix, changes in _CONTRAST_ROWS.items():
+                cells.append(_row(paper[f"{data}-{noise}"], suffix, "ablation", changes))
+    cells += [_row(paper["cifar10-sym-80"], suffix, "kappa", changes) for suffix, changes in _KAPPA_ROWS.items()]
+    for labels in ("aggre", "random1", "random2", "random3", "worst"):
+        human = {**PAPER["cifar10"], "human_labels": labels, "lambda_u": "auto"}
+        cells.append(Recipe(f"cifar10n-{labels}", "cifar-n", human, _authors("cifar10")))
+    human = {**PAPER["cifar100"], "human_labels": "noisy", "lambda_u": "auto"}
+    cells.append(Recipe("cifar100n-noisy", "cifar-n", human, _authors("cifar100")))
+    return cells
+
+
+def _row(of: Recipe, suffix: str, table: str, changes: Settings, method: str = "plremix") -> Recipe:
+    return replace(of, name=f"{of.name}-{suffix}", table=table, changes=changes, method=method)
+
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 
 # Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
-OWN: dict[str, Any] = DIGITS
+OWN: Settings = DIGITS
 
 
-def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> dict[str, Any]:
+def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> Settings:
     """Settings for own images by what they are like: how many, of how many classes, how large, grey or in colour.
 
     A CPU gets the small network and at most 64 pixels; small sets get smaller batches and more epochs, so that there
@@ -127,32 +327,36 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
 METHODS = tuple(CONFIGS)
 
 
-def build(name: str, method: str = "plremix", epochs: int | None = None) -> Config:
+def build(name: str, method: str | None = None, epochs: int | None = None) -> Config:
     """The config of a recipe, or of own data, for one method; `epochs` scales its schedules."""
-    kind = config_class(method)
     if name.endswith((".npz", ".csv")) or Path(name).is_dir():
-        settings = {**OWN, "recipe": "own", "data": name}
+        method = method or "plremix"
+        settings = {**OWN, "recipe": "own", "data": name, **BY_METHOD.get(method, {})}
     elif name in RECIPES:
-        settings = {**RECIPES[name].settings, "recipe": name}
+        recipe = RECIPES[name]
+        method = method or recipe.method
+        settings = {**recipe.settings, "recipe": name, **recipe.by_method.get(method, {}), **recipe.changes}
     else:
         raise InputError(
             f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz or .csv file or of a "
             "folder with a sub-folder a class works too"
         )
-    settings |= BY_METHOD.get(method, {})
-    known = {field.name for field in fields(kind)}
-    config = kind(**{"method": method, **{key: value for key, value in settings.items() if key in known}})
+    config = _config(method, settings)
     return config if epochs is None else scaled(config, epochs)
 
 
-def own(path: Path, settings: dict[str, Any], method: str = "plremix", epochs: int | None = None) -> Config:
+def own(path: Path, settings: Settings, method: str = "plremix", epochs: int | None = None) -> Config:
     """A run on own images: `settings` of `for_own_images`, schedules scaled to their number of epochs."""
+    values = {**settings, **BY_METHOD.get(method, {}), "recipe": "own", "data": str(path)}
+    length = epochs or values["epochs"]
+    return scaled(_config(method, {**values, "epochs": OWN["epochs"]}), length)
+
+
+def _config(method: str, settings: Settings) -> Config:
+    """A method takes the settings that it has."""
     kind = config_class(method)
     known = {field.name for field in fields(kind)}
-    values = {**settings, **BY_METHOD.get(method, {}), "recipe": "own", "data": str(path), "method": method}
-    length = epochs or values["epochs"]
-    values["epochs"] = OWN["epochs"]
-    return scaled(kind(**{key: value for key, value in values.items() if key in known}), length)
+    return kind(**{**{key: value for key, value in settings.items() if key in known}, "method": method})
 
 
 def scaled(config: Config, epochs: int) -> Config:
