@@ -18,6 +18,7 @@ from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 
 FIXTURES = Path(__file__).parent / "fixtures"
+CONNECT = socket.socket.connect
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,24 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "create_connection", refuse)
+
+
+@pytest.fixture
+def loopback(_no_network: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests with a server of their own: this machine may be connected to, and nothing else."""
+
+    def connect(self: socket.socket, address: Any) -> None:
+        assert address[0] == "127.0.0.1", "a test tried to open a network connection"
+        CONNECT(self, address)
+
+    def create(address: Any, *arguments: Any, **options: Any) -> socket.socket:
+        opened = socket.socket()
+        opened.settimeout(10)
+        opened.connect(address)
+        return opened
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "create_connection", create)
 
 
 @pytest.fixture(autouse=True, scope="session")

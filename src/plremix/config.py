@@ -94,10 +94,12 @@ class Config:
     noise_ratio: float = 0.0
     """Share of the samples that goes through the noise (symmetric: the true class may be drawn again)."""
     noise_map: str = ""
-    """Asymmetric noise: class numbers as from:to,from:to (3:5,5:3); empty: every class to the next one."""
-    noise_model: Literal["map", "blocks5", "superclass-next", "superclass-random"] = "map"
-    """Asymmetric noise: by --noise-map, or one of CIFAR-100's: to the next class in a block of five numbers (the
-    paper's), to the next class of the same super-class, or to a random other one of it."""
+    """Asymmetric noise: class numbers as from:to,from:to (3:5,5:3); empty: CIFAR-10's usual pairs, with other data
+    every class to the next one."""
+    noise_model: Literal["map", "next", "blocks5", "superclass-next", "superclass-random"] = "map"
+    """Asymmetric noise: a share of the samples goes through --noise-map; next: each sample to the next class with that
+    probability (Tiny-ImageNet); or CIFAR-100's: to the next class in a block of five numbers (the paper's), to the next
+    class of the same super-class, or to a random other one of it."""
     noise_file: Path | None = None
     """A JSON list of labels in data order, instead of noise that is drawn."""
 

@@ -4,9 +4,10 @@ A source says what its pixels depend on (`fingerprint`), how many bytes there ar
 
     tensor = cached(folder, "tiny-imagenet", fingerprint(root, files, side), (count, 3, 64, 64), fill)
 
-where `fill(array)` writes a uint8 array of that shape. A file that is damaged, cut off, of other images or not ours at
-all is made anew; where no file can be written, the pixels stay in memory. The tensor is a private mapping: nothing is
-read before it is needed, processes share it, and what is written to the tensor never reaches the file.
+where `fill(array)` writes a uint8 array of that shape; `kept` and `keep` are its two halves, for a source that knows
+the shape only after decoding. A file that is damaged, cut off, of other images or not ours at all is made anew; where
+no file can be written, the pixels stay in memory. The tensor is a private mapping: processes share the file's pages,
+which are no memory of their own, and what is written to the tensor never reaches the file.
 """
 
 from __future__ import annotations
@@ -51,10 +52,37 @@ def fingerprint(root: Path, files: Iterable[Path], *settings: object) -> str:
 
 def cached(folder: Path, name: str, key: str, shape: tuple[int, ...], fill: Callable[[Pixels], None]) -> Tensor:
     """uint8 `shape` from `folder/name.pixels` if that was made for `key`; else `fill` makes it, and it is kept."""
-    path = folder / f"{name}.pixels"
-    kept = _open(path, key, shape)
-    if kept is not None:
-        return torch.from_numpy(kept)
+    pixels = kept(folder, name, key)
+    if pixels is None or pixels.shape != shape:
+        return keep(folder, name, key, shape, fill)
+    return pixels
+
+
+def kept(folder: Path, name: str, key: str) -> Tensor | None:
+    """What was kept for `key`, if the file is whole; every byte is checked."""
+    path = _path(folder, name)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+            size = os.fstat(file.fileno()).st_size
+        if not head.startswith(MAGIC):
+            return None
+        facts = json.loads(head[len(MAGIC) :].rstrip(b"\0"))
+        shape, checksum = tuple(facts["shape"]), facts["checksum"]
+        if head != _head(key, shape, checksum) or size != HEAD + math.prod(shape):
+            return None
+        pixels = _mapped(path, shape)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if _checksum(pixels) != checksum:
+        log.warning("%s is damaged and is made anew", path)
+        return None
+    return torch.from_numpy(pixels)
+
+
+def keep(folder: Path, name: str, key: str, shape: tuple[int, ...], fill: Callable[[Pixels], None]) -> Tensor:
+    """Have `fill` make the pixels, and keep them for the next time where that is possible."""
+    path = _path(folder, name)
     try:
         temporary = _room_beside(path, HEAD + math.prod(shape))
     except OSError as error:
@@ -82,24 +110,8 @@ def cached(folder: Path, name: str, key: str, shape: tuple[int, ...], fill: Call
     return torch.from_numpy(_mapped(path, shape))
 
 
-def _open(path: Path, key: str, shape: tuple[int, ...]) -> Pixels | None:
-    """The pixels, if the file is whole and was made for this; every byte is checked."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-            size = os.fstat(file.fileno()).st_size
-        if not head.startswith(MAGIC):
-            return None
-        facts = json.loads(head[len(MAGIC) :].rstrip(b"\0"))
-        if size != HEAD + math.prod(shape) or head != _head(key, shape, facts["checksum"]):
-            return None
-        pixels = _mapped(path, shape)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    if _checksum(pixels) != facts["checksum"]:
-        log.warning("%s is damaged and is made anew", path)
-        return None
-    return pixels
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.pixels"
 
 
 def _mapped(path: Path, shape: tuple[int, ...]) -> Pixels:

@@ -1,9 +1,9 @@
-"""Label noise: symmetric, asymmetric, or read from a JSON list in data order."""
+"""Label noise: symmetric, asymmetric by a map or inside groups of classes, or read from a JSON list in data order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -36,6 +36,38 @@ def asymmetric(
     noisy = labels.clone()
     noisy[chosen] = target[labels[chosen]]
     return noisy
+
+
+def next_in_group(labels: Tensor, groups: Sequence[Sequence[int]], ratio: float, generator: torch.Generator) -> Tensor:
+    """Each sample goes, with the probability `ratio`, to the next class of its group; the last class to the first."""
+    target = torch.arange(1 + max(max(group) for group in groups))
+    for group in groups:
+        target[list(group)] = torch.tensor([*group[1:], group[0]])
+    moves = torch.rand(len(labels), generator=generator) < ratio
+    return torch.where(moves, target[labels], labels)
+
+
+def random_in_group(
+    labels: Tensor, groups: Sequence[Sequence[int]], ratio: float, generator: torch.Generator
+) -> Tensor:
+    """A share `ratio` of the samples gets one of the other classes of its group; groups are of one size, 2 or more."""
+    size = len(groups[0])
+    table = torch.tensor([list(group) for group in groups])  # (groups, size)
+    place = torch.empty(table.numel(), dtype=torch.int64)
+    place[table.flatten()] = torch.arange(table.numel())  # group * size + position of each class
+    chosen = _chosen(len(labels), ratio, generator)
+    group, position = place[labels[chosen]] // size, place[labels[chosen]] % size
+    step = torch.randint(1, size, (len(chosen),), generator=generator)
+    noisy = labels.clone()
+    noisy[chosen] = table[group, (position + step) % size]
+    return noisy
+
+
+def blocks(classes: int, size: int) -> list[range]:
+    """Consecutive class numbers in groups of `size`."""
+    if classes % size:
+        raise InputError(f"blocks of {size} classes need a multiple of {size} classes, got {classes}")
+    return [range(start, start + size) for start in range(0, classes, size)]
 
 
 def read_noise_file(path: Path, count: int, classes: int) -> Tensor:

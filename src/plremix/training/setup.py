@@ -14,7 +14,7 @@ from plremix.data import noise
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import Images
 from plremix.data.loading import Loader
-from plremix.data.sources import digits, own
+from plremix.data.sources import cifar, digits, own
 from plremix.data.sources.listed import Look
 from plremix.errors import InputError
 from plremix.methods.base import Method
@@ -41,10 +41,29 @@ METHODS: dict[str, Callable[..., Method]] = {
 }
 
 
+def _cifar(config: Config) -> LabelledImages:
+    return cifar.load(
+        config.data,
+        config.data_dir,
+        config.cache_dir,
+        download=config.download,
+        human_labels=config.human_labels,
+    )
+
+
+SOURCES: dict[str, Callable[[Config], LabelledImages]] = {
+    "digits": lambda config: digits.load(),
+    "cifar10": _cifar,
+    "cifar100": _cifar,
+}
+
+
 def load_data(config: Config) -> LabelledImages:
     """The images of the config's source, with the labels that are trained on."""
-    if config.data == "digits":
-        data = digits.load()
+    if config.human_labels != "none":
+        _check_human_labels(config)
+    if config.data in SOURCES:
+        data = SOURCES[config.data](config)
     else:
         data = own.load(
             Path(config.data),
@@ -57,19 +76,38 @@ def load_data(config: Config) -> LabelledImages:
             truth_key=config.truth_key,
             test=config.test,
         )
-    count = len(data.classes)
     if config.noise_file is not None:
-        noisy = noise.read_noise_file(config.noise_file, len(data), count)
-    elif config.noise == "none":
+        return data.relabelled(noise.read_noise_file(config.noise_file, len(data), len(data.classes)))
+    if config.noise == "none":
         return data
-    else:
-        draws = generator(config.seed, "noise")
-        clean = data.given_labels if data.true_labels is None else data.true_labels
-        if config.noise == "symmetric":
-            noisy = noise.symmetric(clean, count, config.noise_ratio, draws)
-        else:
-            noisy = noise.asymmetric(clean, count, config.noise_ratio, draws, config.class_map())
-    return data.relabelled(noisy)
+    return data.relabelled(_noisy_labels(config, data))
+
+
+def _noisy_labels(config: Config, data: LabelledImages) -> Tensor:
+    """The labels after the config's noise (METHOD.md, section 6)."""
+    draws, ratio, count = generator(config.seed, "noise"), config.noise_ratio, len(data.classes)
+    clean = data.given_labels if data.true_labels is None else data.true_labels
+    if config.noise == "symmetric":
+        return noise.symmetric(clean, count, ratio, draws)
+    if config.noise_model == "map":
+        usual = cifar.CIFAR10_MAP if config.data == "cifar10" else None
+        return noise.asymmetric(clean, count, ratio, draws, config.class_map() or usual)
+    if config.noise_model == "next":
+        return noise.next_in_group(clean, [range(count)], ratio, draws)
+    if config.noise_model == "blocks5":
+        return noise.next_in_group(clean, noise.blocks(count, 5), ratio, draws)
+    if config.data != "cifar100":
+        raise InputError(f"--noise-model {config.noise_model} is for --data cifar100, whose super-classes are known")
+    if config.noise_model == "superclass-next":
+        return noise.next_in_group(clean, cifar.CIFAR100_GROUPS, ratio, draws)
+    return noise.random_in_group(clean, cifar.CIFAR100_GROUPS, ratio, draws)
+
+
+def _check_human_labels(config: Config) -> None:
+    if config.data not in cifar.KINDS:
+        raise InputError(f"--human-labels are those of cifar10 and cifar100, not of {config.data}")
+    if config.noise != "none" or config.noise_file is not None:
+        raise InputError("--human-labels are noisy already: give --noise none and no --noise-file")
 
 
 def look_at(path: Path, image_column: str, label_column: str, label_key: str) -> tuple[Look, int]:
