@@ -39,6 +39,47 @@ def test_asymmetric_noise_goes_to_the_next_class_or_through_the_map() -> None:
     assert all(cifar[int(a)] == int(b) for a, b in zip(LABELS[moved], noisy[moved], strict=True))
 
 
+GROUPS = [(0, 3, 7), (1, 2, 8), (4, 5, 6)]
+
+
+def test_noise_inside_a_group_goes_to_its_next_class_with_the_probability() -> None:
+    labels = torch.arange(9).repeat(4000)
+    noisy = noise.next_in_group(labels, GROUPS, 0.4, generator(0, "noise"))
+    moved = noisy != labels
+    after = {group[place]: group[(place + 1) % 3] for group in GROUPS for place in range(3)}
+    assert all(after[int(a)] == int(b) for a, b in zip(labels[moved], noisy[moved], strict=True))
+    shares = torch.stack([moved[labels == number].double().mean() for number in range(9)])
+    assert torch.all((shares - 0.4).abs() < 0.03)
+    assert moved.sum() != round(0.4 * len(labels))  # each sample for itself, not a fixed share of all
+
+
+def test_noise_inside_a_group_at_random_takes_every_other_class_alike() -> None:
+    labels = torch.arange(9).repeat(4000)
+    noisy = noise.random_in_group(labels, GROUPS, 0.5, generator(0, "noise"))
+    pairs = torch.bincount(labels * 9 + noisy, minlength=81).view(9, 9)
+    of_class = {member: group for group in GROUPS for member in group}
+    for source in range(9):
+        others = [target for target in of_class[source] if target != source]
+        assert pairs[source].nonzero().flatten().tolist() == sorted(of_class[source])
+        assert pairs[source, others].tolist() == pytest.approx([1000, 1000], abs=120)
+    assert (noisy != labels).sum() == len(labels) // 2
+
+
+def test_blocks_are_consecutive_classes() -> None:
+    assert [list(block) for block in noise.blocks(10, 5)] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    labels = torch.arange(100)
+    moved = noise.next_in_group(labels, noise.blocks(100, 5), 1.0, generator(0, "noise"))
+    assert (moved[19], moved[11]) == (15, 12)
+    with pytest.raises(InputError, match="multiple of 5"):
+        noise.blocks(12, 5)
+
+
+def test_no_noise_inside_a_group_leaves_all_as_it_is() -> None:
+    labels = torch.arange(9).repeat(10)
+    for draw in (noise.next_in_group, noise.random_in_group):
+        assert torch.equal(draw(labels, GROUPS, 0.0, generator(0, "noise")), labels)
+
+
 def test_the_same_seed_gives_the_same_noise_and_another_another() -> None:
     draw = lambda seed: noise.symmetric(LABELS, 10, 0.5, generator(seed, "noise"))  # noqa: E731
     assert torch.equal(draw(0), draw(0))

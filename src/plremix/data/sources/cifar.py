@@ -264,8 +264,7 @@ def _load_arrays(path: Path) -> dict[str, Any]:
         with torch.serialization.safe_globals(allowed):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError, TypeError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"{path} is refused or damaged: {reason}") from error
+        raise InputError(f"{path} holds something other than arrays of whole numbers, or is damaged") from error
     if not isinstance(content, dict):
         raise InputError(f"{path} holds no dictionary of labels")
     return content
