@@ -11,7 +11,11 @@ import pytest
 import torch
 
 from plremix.data import cache
-from plremix.data.cache import cached, fingerprint
+from plremix.data.augment import VIEWS
+from plremix.data.cache import cached, fingerprint, kept
+from plremix.data.dataset import LabelledImages
+from plremix.data.loading import Loader, batches, passes
+from plremix.randomness import generator
 
 SHAPE = (40, 3, 8, 8)
 PIXELS = np.random.default_rng(0).integers(0, 256, SHAPE).astype(np.uint8)
@@ -45,6 +49,61 @@ def test_what_is_written_to_the_tensor_does_not_reach_the_file(tmp_path: Path) -
     both_times(tmp_path, fill).zero_()
     assert np.array_equal(both_times(tmp_path, fill).numpy(), PIXELS)
     assert fill.times == 1
+
+
+def own_memory() -> int:
+    """Bytes that this process alone holds, without pages of mapped files."""
+    return 1024 * int(Path("/proc/self/status").read_text().split("RssAnon:")[1].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say how memory is used")
+def test_mapped_images_are_never_copied_as_a_whole(tmp_path: Path) -> None:
+    """A scaled-down benchmarks/million.py: statistics, the order of an epoch and of a split, and views."""
+    count = 60_000  # 184 MB
+
+    def use(images: torch.Tensor) -> None:
+        labels = torch.zeros(len(images), dtype=torch.int64)
+        data = LabelledImages(images, labels, None, None, None, ("a", "b"), ())
+        loader = Loader(data.images, *data.statistics())
+        order = passes(torch.arange(len(loader)), len(loader), generator(0, "order"))
+        clean = (torch.arange(len(loader)) % 3 == 0).nonzero()[:, 0]
+        for rows in (order, passes(clean, len(loader), generator(0, "clean"))):
+            steps = list(batches(rows, 64))[:3]
+            views = [VIEWS["crop-flip"], VIEWS["autoaugment-cifar"], VIEWS["resized-crop"]]
+            assert len(list(loader.epoch(steps, views, lambda step: generator(0, "views", step)))) == 3
+        assert len(list(loader.plain(images, range(len(images) - 500, len(images)), 250))) == 2
+
+    use(torch.zeros(300, 3, 32, 32, dtype=torch.uint8))  # compiles the loops
+    for _ in range(2):  # when it is made, and when it is there
+        before = own_memory()
+        images = cached(tmp_path, "large", "key", (count, 3, 32, 32), lambda array: array.fill(7))
+        use(images)
+        assert own_memory() - before < 60_000_000
+        del images
+
+
+def test_statistics_counted_in_pieces_are_those_of_all_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.from_numpy(PIXELS)
+    data = LabelledImages(images, torch.zeros(len(images)), None, None, None, ("a", "b"), ())
+    monkeypatch.setattr("plremix.data.dataset.COUNTED", 7)
+    mean, deviation = data.statistics()
+    scaled = images.double() / 255
+    torch.testing.assert_close(mean.double(), scaled.mean((0, 2, 3)))
+    torch.testing.assert_close(deviation.double(), scaled.std((0, 2, 3), correction=0))
+
+
+@pytest.mark.parametrize("shape", [(3,), (4096,), (4097,), (100, 3073)])
+def test_any_size_is_kept_and_any_single_byte_counts(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    made = cached(tmp_path, "set", "key", shape, lambda array: array.fill(5))
+    assert made.shape == shape
+    assert kept(tmp_path, "set", "key") is not None
+    file = tmp_path / "set.pixels"
+    content = bytearray(file.read_bytes())
+    for place in (4096, 4096 + made.numel() // 2, len(content) - 1):
+        content[place] ^= 1
+        file.write_bytes(content)
+        assert kept(tmp_path, "set", "key") is None
+        content[place] ^= 1
 
 
 @pytest.mark.parametrize(

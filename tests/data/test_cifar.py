@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
 import shutil
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers import small_config
 
 from plremix.config import CrossEntropyConfig
 from plremix.data import pickles
@@ -24,7 +26,7 @@ from plremix.data.download import ARCHIVES
 from plremix.data.pickles import read_pickle
 from plremix.data.sources import cifar
 from plremix.errors import InputError
-from plremix.training.setup import load_data
+from plremix.training import load_data, train
 
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
 # From the coarse labels that CIFAR-100's files carry: the super-class of each class, in alphabetical order of both.
@@ -491,6 +493,19 @@ def test_cifar100s_models_move_inside_their_groups(tmp_path: Path) -> None:
             assert torch.equal(given, (true + 1) % 100)
         else:
             assert torch.equal(coarse[given], coarse[true])
+
+
+def test_a_run_trains_on_it_and_its_noise_can_be_given_again(tmp_path: Path) -> None:
+    root = write_cifar10(tmp_path)
+    settings = {"data": "cifar10", "data_dir": root, "noise": "symmetric", "noise_ratio": 0.5, "epochs": 2}
+    run = small_config(**settings, weak_view="crop-flip", strong_view="autoaugment-cifar", split="mixture2d")
+    summary = train(run, tmp_path / "run")
+    assert summary["status"] == "done"
+    assert summary["best"] is not None
+    noisy = json.loads((tmp_path / "run" / "noise.json").read_text())
+    assert noisy == load_data(run).given_labels.tolist()
+    again = replace(run, noise="none", noise_file=tmp_path / "run" / "noise.json")
+    assert load_data(again).given_labels.tolist() == noisy
 
 
 def test_noise_models_and_human_labels_that_do_not_fit_are_told(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def load(
         fetch(ARCHIVES[name], data_dir)
         found, problem = _find(kind, data_dir)
     if found is None:
-        raise InputError(f"{name} is not complete in {data_dir}: {problem}; --download fetches it")
+        raise InputError(f"{name} is missing or incomplete in {data_dir}: {problem}; --download fetches it")
     keep_in = cache_dir or data_dir
     images, labels = _part(found, found.form.train, keep_in, f"{name}-train", len(kind.classes))
     test_images, test_labels = _part(found, found.form.test, keep_in, f"{name}-test", len(kind.classes))
