@@ -82,6 +82,7 @@ PAPER: dict[str, Settings] = {
     "tiny-imagenet": {
         "data": "tiny-imagenet",
         "split": "mixture2d",
+        "noise_model": "next",
         "image_size": 64,
         "pool_grid": 2,
         "weak_view": "flip",

@@ -84,7 +84,7 @@ def load_data(config: Config) -> LabelledImages:
 
 
 def _noisy_labels(config: Config, data: LabelledImages) -> Tensor:
-    """The labels after the config's noise (METHOD.md, section 6)."""
+    """The labels after the config's noise."""
     draws, ratio, count = generator(config.seed, "noise"), config.noise_ratio, len(data.classes)
     clean = data.given_labels if data.true_labels is None else data.true_labels
     if config.noise == "symmetric":

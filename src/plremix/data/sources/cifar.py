@@ -32,7 +32,7 @@ PIXELS = 3 * SIDE * SIDE  # bytes an image: red, green, blue
 LARGEST = 500_000_000  # bytes; all of CIFAR is 184,380,000
 
 CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}  # truck, bird, deer, cat, dog (METHOD.md, section 6)
+CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}  # truck, bird, deer, cat, dog, as everybody does it
 SUPERCLASSES = {
     "aquatic_mammals": ("beaver", "dolphin", "otter", "seal", "whale"),
     "fish": ("aquarium_fish", "flatfish", "ray", "shark", "trout"),
@@ -78,7 +78,7 @@ class Kind:
     """One of the two data sets."""
 
     classes: tuple[str, ...]
-    statistics: tuple[tuple[float, ...], tuple[float, ...]]  # METHOD.md, section 5
+    statistics: tuple[tuple[float, ...], tuple[float, ...]]  # mean and deviation, published code
     forms: tuple[Form, ...]
     human_file: str
     human_keys: dict[str, str]
