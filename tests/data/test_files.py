@@ -219,6 +219,26 @@ def test_files_give_shifted_views_of_what_is_really_there(tmp_path: Path) -> Non
         assert 9 <= red.min() < red.max() <= 16, "the border between the halves moves; no black comes in"
 
 
+@pytest.mark.parametrize("size", [(60, 60), (90, 60), (60, 130)])
+def test_scoring_sees_the_middle_of_the_resized_file(tmp_path: Path, size: tuple[int, int]) -> None:
+    picture = Image.effect_noise(size, 60).resize((size[0] // 6, size[1] // 6)).resize(size, Image.Resampling.BICUBIC)
+    picture.convert("RGB").save(tmp_path / "a.png")
+    width, height = (round(side * 32 / min(size)) for side in size)  # the shorter side to 32, then the middle 28x28
+    resized = picture.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
+    left, top = (width - 28) / 2, (height - 28) / 2
+    expected = resized.crop((int(left), int(top), int(left) + 28, int(top) + 28))
+    seen = ImageFiles([tmp_path / "a.png"], 28, resize=32)[0].permute(1, 2, 0).numpy().astype(int)
+    assert abs(seen - np.asarray(expected).astype(int)).mean() < 2
+
+
+def test_files_that_are_cut_anew_are_never_kept_in_memory(tmp_path: Path) -> None:
+    write_tree(tmp_path)
+    assert isinstance(own.load(tmp_path, 14, 3, resize=16).images, ImageFiles)
+    assert isinstance(own.load(tmp_path, 14, 3).images, torch.Tensor)
+    with pytest.raises(InputError, match="--stream never keeps pixels in memory, but --resize"):
+        own.load(tmp_path, 14, 3, resize=16, stream="never")
+
+
 def test_two_processes_together_see_what_one_would_have_seen(square_files: tuple[ImageFiles, torch.Tensor]) -> None:
     steps = [torch.arange(8), torch.arange(8, 16)]
     draws = lambda step: generator(0, "views", step)  # noqa: E731

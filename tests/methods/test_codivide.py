@@ -155,7 +155,7 @@ def test_options_of_the_paper_train_too(tiny: LabelledImages, changes: dict) -> 
 
 def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(warmup_epochs=0, prototype_momentum=0.9))
-    before = method._score()
+    before = method._score(method.rows)
     start = [score.prototypes.clone() for score in before]
     for k in range(3):
         mean = before[0].embeddings[tiny.given_labels == k].mean(0)

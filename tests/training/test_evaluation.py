@@ -29,6 +29,22 @@ def test_split_quality_against_counts_by_hand() -> None:
     assert quality == pytest.approx({"clean_precision": 5 / 6, "clean_recall": 5 / 6, "clean_auroc": 11 / 12})
 
 
+def test_samples_without_a_split_do_not_count() -> None:
+    probability = torch.tensor([0.9, torch.nan, 0.4, 0.7, torch.nan])
+    right = torch.tensor([True, True, True, False, False])
+    quality = split_quality(probability[None] > 0.5, probability[None], right)
+    assert quality == pytest.approx({"clean_precision": 1 / 2, "clean_recall": 1 / 2, "clean_auroc": 1 / 2})
+
+
+def test_a_second_set_has_its_own_names() -> None:
+    assert accuracies(torch.eye(10), torch.arange(10), "ilsvrc12") == {"ilsvrc12_accuracy": 1.0, "ilsvrc12_top5": 1.0}
+
+
+def test_one_test_at_the_end_is_best_and_last() -> None:
+    history = [{"phase": "train", "validation_accuracy": 0.9}] * 3 + [{"phase": "train", "test_accuracy": 0.7}]
+    assert best_accuracy(history) == last_accuracy(history) == 0.7
+
+
 def test_measures_without_meaning_are_left_out() -> None:
     everyone = torch.ones(1, 4, dtype=torch.bool)
     assert "clean_auroc" not in split_quality(everyone, torch.rand(1, 4), everyone[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +19,19 @@ COUNTED = 8192  # images whose levels are counted at a time
 SMALLEST_SIDE = 8  # pixels; three stages of a network leave 2x2 of it
 
 
+class TrustedImages(NamedTuple):
+    """Images with labels that are trusted."""
+
+    images: Images  # uint8 (M, c, H, W)
+    labels: Tensor  # int64 (M,)
+
+
 @dataclass(frozen=True)
 class LabelledImages:
-    """A training set with given labels, the truth where it is known, and a test set where there is one."""
+    """A training set with given labels, the truth where it is known, and a test set where there is one.
+
+    A validation set is looked at after every epoch; the test sets of such data are then kept for the end of the run.
+    """
 
     images: Images  # uint8 (N, c, H, W)
     given_labels: Tensor  # int64 (N,)
@@ -29,7 +41,9 @@ class LabelledImages:
     classes: tuple[str, ...]
     ids: tuple[str, ...]
     skipped: tuple[tuple[str, str], ...] = ()  # id and reason of each file that could not be read
-    pixel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # mean and deviation, where published
+    validation: TrustedImages | None = None
+    other_tests: Mapping[str, TrustedImages] = field(default_factory=dict)  # further test sets by name
+    pixel_statistics: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # published mean and deviation
 
     def __len__(self) -> int:
         return len(self.images)
@@ -48,10 +62,19 @@ class LabelledImages:
         truth = self.given_labels if self.true_labels is None else self.true_labels
         return replace(self, given_labels=given_labels, true_labels=truth)
 
-    def statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and deviation (c,) of the training pixels on the [0, 1] scale: the published ones of a named data set.
+    def measured_on(self, last: bool) -> dict[str, TrustedImages]:
+        """What accuracy is measured on after an epoch, by name; `last`: it is the last epoch of the run."""
+        test = {}
+        if self.test_images is not None and self.test_labels is not None:
+            test = {"test": TrustedImages(self.test_images, self.test_labels)}
+        if self.validation is None:
+            return {**test, **self.other_tests}
+        return {"validation": self.validation, **(test if last else {}), **(self.other_tests if last else {})}
 
-        Otherwise in one pass over counts of levels; of files, a thousand spread evenly over the set stand for all.
+    def statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and deviation (c,) of the training pixels on the [0, 1] scale: published ones, or from the pixels.
+
+        Those take one pass over counts of levels; of files, a thousand spread evenly over the set stand for all.
         """
         if self.pixel_statistics is not None:
             return torch.tensor(self.pixel_statistics[0]), torch.tensor(self.pixel_statistics[1])

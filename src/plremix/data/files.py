@@ -34,13 +34,13 @@ class ImageFiles:
     """Files as a data set of one size: `files[rows]` are pixels, `files.cut(...)` are views in the making."""
 
     def __init__(
-        self, paths: Sequence[Path], side: int, *, resize: int | None = None, channels: int = 3, workers: int = 0
+        self, paths: Sequence[Path | str], side: int, *, resize: int | None = None, channels: int = 3, workers: int = 0
     ) -> None:
         self.paths, self.side, self.channels = list(paths), side, channels
         self.zoom = side / (resize or side)  # what is left of the short side, as 224 of 256
         self.largest = ROOM * (resize or side)
         self.pool = ThreadPoolExecutor(workers or os.cpu_count() or 1, thread_name_prefix="images")
-        self.complained: set[Path] = set()
+        self.complained: set[Path | str] = set()
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -81,7 +81,7 @@ class ImageFiles:
             for place, size in enumerate(sizes)
         ]
 
-    def _views(self, path: Path, wanted: list[tuple[Cut, Parameters]]) -> list[NDArray[np.uint8]]:
+    def _views(self, path: Path | str, wanted: list[tuple[Cut, Parameters]]) -> list[NDArray[np.uint8]]:
         try:
             image = open_image(path, self.channels, self.largest)
         except Exception as error:  # readable when it was checked, and no longer
@@ -102,7 +102,7 @@ class ImageFiles:
 Images = Tensor | ImageFiles  # uint8 (N, c, H, W) either way
 
 
-def open_image(path: Path, channels: int = 3, largest: int | None = None) -> Image.Image:
+def open_image(path: Path | str, channels: int = 3, largest: int | None = None) -> Image.Image:
     """The file's first picture, upright, on white where it is transparent, in 8 bits: RGB, or L for one channel.
 
     With `largest`, a much larger JPEG is decoded at a fraction of its size, but not below `largest` on its short side.

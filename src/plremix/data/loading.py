@@ -34,6 +34,16 @@ def draws(indices: Tensor, count: int, generator: torch.Generator) -> Tensor:
     return indices[torch.randint(len(indices), (count,), generator=generator)]
 
 
+def class_wise(labels: Tensor, classes: int, count: int, generator: torch.Generator) -> Tensor:
+    """Up to `count` rows, sorted, as many of every class: at most count / C of each, rounded up (published code)."""
+    order = torch.randperm(len(labels), generator=generator)
+    grouped = labels[order].argsort(stable=True)  # places in `order`, class by class
+    sizes = labels.bincount(minlength=classes)
+    place = torch.arange(len(labels)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    chosen = grouped[place < -(-count // classes)].sort().values[:count]
+    return order[chosen].sort().values
+
+
 def batches(order: Tensor, size: int, *, keep_last: bool = False) -> Iterator[Tensor]:
     """Batches of `size`; a set smaller than one batch comes as a single one, so that an epoch is never empty.
 
@@ -78,17 +88,12 @@ class Loader:
         """For each step's samples (a share), their views as floats (n, c, H, W); `draws(step)` is its generator."""
         return self._ahead(self._begin(mine, views, draws(step)) for step, mine in enumerate(steps))
 
-    def plain(self, images: Images, rows: range, size: int) -> Iterator[Tensor]:
+    def plain(self, images: Images, rows: Tensor | range, size: int) -> Iterator[Tensor]:
         """`images[rows]` as they are, `size` at a time."""
-        chunks = (range(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size))
         other = Loader(images, self.mean, self.std)
-        return (
-            views[0]
-            for views in self._ahead(
-                other._begin(torch.arange(chunk.start, chunk.stop), [VIEWS["plain"]], torch.Generator())
-                for chunk in chunks
-            )
-        )
+        chunks = (torch.as_tensor(rows[start : start + size]) for start in range(0, len(rows), size))
+        begun = (other._begin(chunk, [VIEWS["plain"]], torch.Generator()) for chunk in chunks)
+        return (views[0] for views in other._ahead(begun))
 
     def _ahead(self, begun: Iterator[Callable[[], list[Tensor]]]) -> Iterator[list[Tensor]]:
         """Finish the work in order, with a few batches of files under way."""

@@ -35,6 +35,7 @@ from plremix.losses import (
 )
 from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
+from plremix.methods.drawing import rows_of
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
 from plremix.methods.splits import SPLITS, Scores, Split
@@ -67,6 +68,7 @@ class CoDivide:
         self.warmup_view = self.weak if config.warmup_view == "weak" else VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrasts = contrasts_of(config, self.learners, labels)
+        self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.noise_rate: float | None = None  # share of the labels that the first split found wrong
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
@@ -77,15 +79,19 @@ class CoDivide:
 
     def train_epoch(self, epoch: int) -> Metrics:
         averages = Averages()
+        self.rows = rows_of(epoch, self.config, self.labels, self.classes)
+        for contrast in self.contrasts:
+            contrast.start_epoch()
         if epoch < self.config.warmup_epochs:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
             return {"phase": "warmup", **averages.means()}
 
-        scores = self._score()
-        self.splits = self.divide(scores, self.labels, self.config, epoch)
+        scores = self._score(self.rows)
+        splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
         if self.noise_rate is None:
-            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in self.splits]).mean())
+            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
+        self.splits = [split.of_all(self.rows, len(self.loader)) for split in splits]
         for index in (0, 1):
             self._train(index, self.splits[1 - index], epoch, averages)
             self._move_prototypes(index, scores[index], epoch)
@@ -98,14 +104,14 @@ class CoDivide:
         told = self.config.lambda_u
         return weight_for(self.noise_rate or 0.0) if told == "auto" else told
 
-    def _score(self) -> list[Scores]:
-        """What each network says of the un-augmented training set; the first time, prototypes start from it."""
-        outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
+    def _score(self, rows: Tensor) -> list[Scores]:
+        """What each network says of these un-augmented samples; the first time, prototypes start from them."""
+        outputs = [learner.predict(self.loader.images, self.loader, rows) for learner in self.learners]
         if not self.prototypes:
-            usable = [out.embeddings.isfinite().all(1) for out in outputs]
+            labels, usable = self.labels[rows], [out.embeddings.isfinite().all(1) for out in outputs]
             self.prototypes = [
-                initial_prototypes(out.embeddings[rows], self.labels[rows], self.classes)
-                for out, rows in zip(outputs, usable, strict=True)
+                initial_prototypes(out.embeddings[fine], labels[fine], self.classes)
+                for out, fine in zip(outputs, usable, strict=True)
             ]
         return [
             Scores(out.logits, out.embeddings, prototypes)
@@ -117,8 +123,7 @@ class CoDivide:
     def _warm_up(self, index: int, epoch: int, averages: Averages) -> None:
         config, learner = self.config, self.learners[index]
         learner.start_epoch(config.learning_rate(epoch))
-        everyone = torch.arange(len(self.loader))
-        order = passes(everyone, len(everyone), generator(config.seed, "order", index, epoch))
+        order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
         steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
         contrasts = bool(self.contrasts) and config.warmup_contrast
         wanted = [self.warmup_view, *(self.strong if contrasts else [])]
@@ -171,13 +176,13 @@ class CoDivide:
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:
         """A share of either side for each step: as many steps as the setting says, a short side repeated."""
-        size, is_clean = self.config.batch_size, split.is_clean.cpu()
-        clean, noisy = is_clean.nonzero()[:, 0], (~is_clean).nonzero()[:, 0]
-        steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.loader)) // size)
+        size, is_clean = self.config.batch_size, split.is_clean.cpu()[self.rows]
+        clean, noisy = self.rows[is_clean], self.rows[~is_clean]
+        steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.rows)) // size)
         draws = generator(self.config.seed, "order", index, epoch)
         orders = [passes(side, steps * size, draws) for side in (clean, noisy)]
         here = [slice(step * size, (step + 1) * size) for step in range(steps)]
-        return [(self.loader.share(orders[0][rows]), self.loader.share(orders[1][rows])) for rows in here]
+        return [(self.loader.share(orders[0][part]), self.loader.share(orders[1][part])) for part in here]
 
     def _losses(
         self,
@@ -269,7 +274,8 @@ class CoDivide:
         )
 
     def split_details(self) -> Arrays:
-        splits = self.divide(self._score(), self.labels, self.config, self.config.epochs)
+        everyone = torch.arange(len(self.loader))
+        splits = self.divide(self._score(everyone), self.labels, self.config, self.config.epochs)
         details = {
             "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
             "is_clean": np.stack([split.is_clean.cpu().numpy() for split in splits]),

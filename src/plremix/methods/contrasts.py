@@ -54,6 +54,11 @@ class Contrast:
         self.config, self.learner, self.labels = config, learner, labels
         self.queue = Queue(config, learner, labels.device) if config.contrast == "plr-queue" else None
 
+    def start_epoch(self) -> None:
+        """Where an epoch has samples of its own, nothing is known of those that were queued before."""
+        if self.queue is not None and self.config.epoch_images:
+            self.queue.clear()
+
     def __call__(
         self, strong: Sequence[Tensor], mine: Tensor, class_scores: Tensor, epoch: int
     ) -> tuple[Tensor, Stats]:
@@ -99,6 +104,9 @@ class Queue:
         self.encoder = copy.deepcopy(learner.network).requires_grad_(False)
         self.keys = torch.zeros(0, config.embedding_size, device=device)
         self.rows = torch.zeros(0, dtype=torch.long, device=device)
+
+    def clear(self) -> None:
+        self.keys, self.rows = self.keys[:0], self.rows[:0]
 
     @torch.no_grad()
     def push(self, views: Tensor, everyone: Tensor) -> None:

@@ -32,7 +32,7 @@ class CoTeaching(Stepwise):
         self.first = 0 if told != "auto" else self.config.forget_epochs
         if self.rate is None and epoch >= self.first:
             if told == "auto":
-                self.rate = estimated_rate(self._predictions(), self.labels)
+                self.rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
             else:
                 self.rate = told
         return {"forget_rate": self.rate or 0.0}

@@ -107,14 +107,15 @@ class Learner:
         return logits.float()
 
     @torch.no_grad()
-    def predict(self, images: Images, loader: Loader) -> Predictions:
-        """What the network says of uint8 images as they are; every process takes a part of them."""
+    def predict(self, images: Images, loader: Loader, rows: Tensor | None = None) -> Predictions:
+        """What the network says of uint8 images (or of `rows` of them) as they are; each process takes a part."""
         self.network.eval()
-        total, part = len(images), -(-len(images) // loader.ranks)
+        rows = torch.arange(len(images)) if rows is None else rows
+        total, part = len(rows), -(-len(rows) // loader.ranks)
         starts = [
             min(rank * part, total - part) for rank in range(loader.ranks)
         ]  # parts may overlap: all are of one size
-        mine = range(starts[loader.rank], starts[loader.rank] + part)
+        mine = rows[starts[loader.rank] : starts[loader.rank] + part]
         # Filled in place: small results kept between large ones that come and go would tear the memory to pieces.
         width = self.network.architecture.embedding_size
         logits = torch.empty(part, self.network.architecture.classes, device=loader.mean.device)
@@ -123,11 +124,11 @@ class Learner:
         for pixels in loader.plain(images, mine, CHUNK):
             with self.fabric.autocast():
                 out = self.network(pixels, embeddings=self.has_projector)
-            rows = slice(start, start + len(pixels))
-            logits[rows] = out.logits.float()
+            here = slice(start, start + len(pixels))
+            logits[here] = out.logits.float()
             if self.has_projector:
-                embeddings[rows] = out.embeddings.float()
-            start = rows.stop
+                embeddings[here] = out.embeddings.float()
+            start = here.stop
         self.network.train()
         return Predictions(*(self._whole(mine_only, starts, total) for mine_only in (logits, embeddings)))
 

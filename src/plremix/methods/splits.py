@@ -14,6 +14,7 @@ from torch import Tensor
 
 from plremix.config import CoDivideConfig
 from plremix.losses import mean_softmax, sharpen
+from plremix.methods.drawing import spread
 from plremix.methods.forgetting import estimated_rate, smallest
 from plremix.selection import (
     Mixture,
@@ -45,6 +46,15 @@ class Split(NamedTuple):
     mixture: Mixture | None = None
     guesses: Tensor | None = None  # (N, C): what the split itself thinks of each sample
     guess_weight: float = 0.0  # its weight in the noisy side's guessed labels
+
+    def of_all(self, rows: Tensor, count: int) -> Split:
+        """A split of the samples `rows` as tables of all `count`, so that a sample has one number in all places."""
+        return self._replace(
+            is_clean=spread(self.is_clean, rows, count),
+            clean_probability=spread(self.clean_probability, rows, count),
+            class_scores=spread(self.class_scores, rows, count),
+            guesses=None if self.guesses is None else spread(self.guesses, rows, count),
+        )
 
 
 SplitPart = Callable[[Sequence[Scores], Tensor, CoDivideConfig, int], list[Split]]  # the last: epoch

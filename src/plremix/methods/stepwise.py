@@ -16,6 +16,7 @@ from plremix.data.files import Images
 from plremix.data.loading import Loader, batches, passes
 from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
+from plremix.methods.drawing import rows_of, spread
 from plremix.methods.learner import Learner
 from plremix.networks import Architecture
 from plremix.randomness import generator
@@ -45,6 +46,7 @@ class Stepwise:
         ]
         self.networks = [learner.network for learner in self.learners]
         self.contrasts = contrasts_of(config, self.learners, labels)
+        self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.on_step: Callable[[float], None] = no_one_watches
 
     # --- what a method says ---
@@ -64,11 +66,14 @@ class Stepwise:
 
     def train_epoch(self, epoch: int) -> Metrics:
         config, averages = self.config, Averages()
+        self.rows = rows_of(epoch, config, self.labels, self.classes)
         noted = self.start_epoch(epoch)
-        tables = self._predictions()[::-1] if self.contrasts else []
+        tables = self._tables()[::-1] if self.contrasts else []
+        for contrast in self.contrasts:
+            contrast.start_epoch()
         for learner in self.learners:
             learner.start_epoch(config.learning_rate(epoch))
-        order = passes(torch.arange(len(self.loader)), len(self.loader), generator(config.seed, "order", epoch))
+        order = passes(self.rows, len(self.rows), generator(config.seed, "order", epoch))
         steps = [self.loader.share(indices) for indices in batches(order, config.batch_size)]
         wanted = [VIEWS[config.weak_view], *(strong_views(config) if self.contrasts else [])]
         views = self.loader.epoch(steps, wanted, partial(generator, config.seed, "views", epoch))
@@ -101,9 +106,13 @@ class Stepwise:
         logits = torch.stack(self._predictions())
         return judge_labels(logits.cpu().numpy(), self.labels.cpu().numpy())
 
-    def _predictions(self) -> list[Tensor]:
-        """Each network's logits (N, C) of the training images as they are."""
-        return [learner.predict(self.loader.images, self.loader).logits for learner in self.learners]
+    def _predictions(self, rows: Tensor | None = None) -> list[Tensor]:
+        """Each network's logits (N, C) of the training images as they are, or of `rows` of them (n, C)."""
+        return [learner.predict(self.loader.images, self.loader, rows).logits for learner in self.learners]
+
+    def _tables(self) -> list[Tensor]:
+        """The logits of this epoch's samples, each in its own row of (N, C)."""
+        return [spread(logits, self.rows, len(self.loader)) for logits in self._predictions(self.rows)]
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         return None

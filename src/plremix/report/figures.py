@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 from plremix.methods.base import Arrays
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+STYLES = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1))]
 MOST_POINTS = 2000  # a scatter of more is a blot, and a large file
 
 
 def curves(history: list[dict[str, Any]]) -> str:
-    """Test accuracy and the size of the clean set over the epochs, and the losses by name."""
+    """Accuracy on every set, and the split's against the truth, over the epochs; and the losses by name."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     epochs = [line["epoch"] + 1 for line in history]
-    if any("test_accuracy" in line for line in history):
-        left.plot(
-            epochs, [100 * line.get("test_accuracy", np.nan) for line in history], color=BLUE, label="test accuracy"
-        )
+    measured = dict.fromkeys(name for line in history for name in line if name.endswith("_accuracy"))
+    for name, style in zip(measured, STYLES, strict=False):
+        values = [100 * line.get(name, np.nan) for line in history]
+        marker = "o" if sum(name in line for line in history) == 1 else None  # one point makes no line
+        left.plot(epochs, values, color=BLUE, linestyle=style, marker=marker, label=name.replace("_", " "))
     for name, colour in (("clean_precision", ORANGE), ("clean_recall", GREEN)):
         if any(name in line for line in history):
             values = [100 * line.get(name, np.nan) for line in history]
@@ -42,8 +44,7 @@ def curves(history: list[dict[str, Any]]) -> str:
         left.legend(fontsize=8, loc="lower right")
 
     names = sorted({name for line in history for name in line if name.startswith("loss")})
-    styles = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1))]
-    for name, style in zip(names, styles, strict=False):
+    for name, style in zip(names, STYLES, strict=False):
         label = name.removeprefix("loss_")
         right.plot(epochs, [line.get(name, np.nan) for line in history], linestyle=style, label=label)
     right.set(xlabel="epoch", title="Losses (mean of an epoch)")

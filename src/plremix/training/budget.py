@@ -47,7 +47,8 @@ def expected_seconds(config: Config, data: LabelledImages) -> float:
     method = build_method(trial, sample, fabric)
     _timed(method)  # compilation and first touches are not counted
     step = min(_timed(method) for _ in range(2)) / max(1, few // config.batch_size)
-    return step * max(1, len(data) // config.batch_size) * config.epochs
+    images = min(len(data), config.epoch_images or len(data))
+    return step * max(1, images // config.batch_size) * config.epochs
 
 
 def epochs_within(config: Config, expected: float, budget: float) -> int:

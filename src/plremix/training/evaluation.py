@@ -11,25 +11,27 @@ from torch import Tensor
 TOP5_FROM = 10  # classes; below, the best five say nothing
 
 
-def accuracies(logits: Tensor, labels: Tensor) -> dict[str, float]:
-    """`test_accuracy`, and `test_top5` from ten classes up, as fractions of 1."""
+def accuracies(logits: Tensor, labels: Tensor, name: str = "test") -> dict[str, float]:
+    """`test_accuracy`, and `test_top5` from ten classes up, as fractions of 1; `name`: of another set."""
     best = logits.topk(min(5, logits.shape[1]), dim=1).indices
     hit = best == labels[:, None].to(best.device)
-    result = {"test_accuracy": float(hit[:, 0].double().mean())}
+    result = {f"{name}_accuracy": float(hit[:, 0].double().mean())}
     if logits.shape[1] >= TOP5_FROM:
-        result["test_top5"] = float(hit.any(1).double().mean())
+        result[f"{name}_top5"] = float(hit.any(1).double().mean())
     return result
 
 
 def split_quality(is_clean: Tensor, clean_probability: Tensor, is_right: Tensor) -> dict[str, float]:
     """`clean_precision`, `clean_recall`, `clean_auroc` of the networks' splits (n, N), on average over the networks.
 
-    What has no meaning (no sample is clean, no label is right) is left out.
+    Samples that no split was made of (their probability is NaN) do not count. What has no meaning (no sample is clean,
+    no label is right) is left out.
     """
-    right = is_right.cpu().numpy()
-    networks = [_found(one, right) for one in is_clean.cpu().numpy()]
+    split = ~clean_probability.isnan().any(0).cpu()
+    right = is_right.cpu()[split].numpy()
+    networks = [_found(one, right) for one in is_clean.cpu()[:, split].numpy()]
     if 0 < right.sum() < len(right):
-        for found, probability in zip(networks, clean_probability.double().cpu().numpy(), strict=True):
+        for found, probability in zip(networks, clean_probability.cpu()[:, split].double().numpy(), strict=True):
             found["auroc"] = float(roc_auc_score(right, probability))
     names = [name for name in networks[0] if all(name in found for found in networks)]
     return {f"clean_{name}": float(np.mean([found[name] for found in networks])) for name in names}
@@ -50,7 +52,10 @@ def detection(
 
 
 def last_accuracy(history: list[dict[str, object]]) -> float | None:
-    """Mean over the last ten epochs after warm-up; where the run is all warm-up, over its last ten."""
+    """Mean over the last ten epochs after warm-up that were tested; where the run is all warm-up, over its last ten.
+
+    Data with a validation set is tested once, after the last epoch: that is then both Best and Last.
+    """
     tested = [epoch for epoch in history if "test_accuracy" in epoch]
     counted = [epoch for epoch in tested if epoch["phase"] != "warmup"] or tested
     return float(np.mean([epoch["test_accuracy"] for epoch in counted[-10:]])) if counted else None

@@ -80,8 +80,8 @@ class Bar(Silent):
 def describe(metrics: dict[str, Any]) -> str:
     """What a person wants to see of an epoch."""
     parts = [str(metrics["phase"])]
-    if "test_accuracy" in metrics:
-        parts.append(f"test {metrics['test_accuracy']:.1%}")
+    measured = [name for name in metrics if name.endswith("_accuracy")]
+    parts += [f"{name.removesuffix('_accuracy')} {metrics[name]:.1%}" for name in measured]
     if "clean_count" in metrics:
         parts.append(f"clean {metrics['clean_count']}")
     return "  ".join(parts)

@@ -129,7 +129,7 @@ class _Run:
 
     def _epoch(self, epoch: int) -> None:
         began = time.perf_counter()
-        metrics: dict[str, Any] = {"epoch": epoch, **self.method.train_epoch(epoch), **self._evaluate()}
+        metrics: dict[str, Any] = {"epoch": epoch, **self.method.train_epoch(epoch), **self._evaluate(epoch)}
         self.history.append(metrics)
         self.seconds.append(round(time.perf_counter() - began, 4))
         if self.first:
@@ -169,12 +169,12 @@ class _Run:
             reason = str(error).splitlines()[0]
             raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error
 
-    def _evaluate(self) -> Metrics:
-        """Test accuracy where there is a test set, and the split against the truth where that is known."""
+    def _evaluate(self, epoch: int) -> Metrics:
+        """Accuracy on every set that there is for it, and the split against the truth where that is known."""
         metrics: Metrics = {}
-        if self.data.test_images is not None and self.data.test_labels is not None:
-            logits = self.method.logits(on_device(self.data.test_images, self.fabric))
-            metrics.update(evaluation.accuracies(logits, self.data.test_labels))
+        for name, (images, labels) in self.data.measured_on(last=epoch + 1 == self.config.epochs).items():
+            logits = self.method.logits(on_device(images, self.fabric))
+            metrics.update(evaluation.accuracies(logits, labels, name))
         split = self.method.clean_samples()
         right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
         if split is not None and right is not None:

@@ -14,7 +14,7 @@ from plremix.data import noise
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import Images
 from plremix.data.loading import Loader
-from plremix.data.sources import cifar, digits, own
+from plremix.data.sources import cifar, clothing1m, digits, own, tiny_imagenet, webvision
 from plremix.data.sources.listed import Look
 from plremix.errors import InputError
 from plremix.methods.base import Method
@@ -55,6 +55,20 @@ SOURCES: dict[str, Callable[[Config], LabelledImages]] = {
     "digits": lambda config: digits.load(),
     "cifar10": _cifar,
     "cifar100": _cifar,
+    "tiny-imagenet": lambda config: tiny_imagenet.load(
+        config.data_dir, config.image_size, config.cache_dir, download=config.download
+    ),
+    "clothing1m": lambda config: clothing1m.load(
+        config.data_dir, config.image_size, config.resize, stream=config.stream
+    ),
+    "webvision": lambda config: webvision.load(
+        config.data_dir,
+        config.image_size,
+        config.resize,
+        first_classes=config.first_classes,
+        subset=config.web_subset,
+        stream=config.stream,
+    ),
 }
 
 
@@ -69,6 +83,7 @@ def load_data(config: Config) -> LabelledImages:
             Path(config.data),
             config.image_size,
             config.channels,
+            resize=config.resize,
             stream=config.stream,
             image_column=config.image_column,
             label_column=config.label_column,

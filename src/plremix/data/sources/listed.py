@@ -81,7 +81,7 @@ def load(
     files = ImageFiles([listed.paths[place] for place in usable], side, resize=resize, channels=channels)
     skipped = [*listed.skipped, *((listed.names[place], reason) for place, reason in unreadable)]
     return LabelledImages(
-        images=_in_memory_if_small(files, stream),
+        images=in_memory_if_small(files, stream),
         given_labels=torch.tensor([number[listed.labels[place]] for place in usable]),
         true_labels=None,
         test_images=None,
@@ -100,7 +100,9 @@ def class_names(labels: list[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _in_memory_if_small(files: ImageFiles, stream: str) -> Images:
-    """The pixels themselves where they fit ("auto"), else the files."""
-    small = len(files) * files.channels * files.side**2 <= MEMORY
+def in_memory_if_small(files: ImageFiles, stream: str) -> Images:
+    """The pixels themselves where they fit ("auto"), else the files; files that are cut anew each time stay files."""
+    if files.zoom < 1 and stream == "never":
+        raise InputError("--stream never keeps pixels in memory, but --resize cuts files anew at each step: leave one")
+    small = files.zoom == 1 and len(files) * files.channels * files.side**2 <= MEMORY
     return files if stream == "always" or (stream == "auto" and not small) else files[:]

@@ -38,6 +38,7 @@ def load(
     side: int,
     channels: int,
     *,
+    resize: int = 0,
     stream: str = "auto",
     image_column: str = "",
     label_column: str = "",
@@ -50,7 +51,7 @@ def load(
     if found is None:
         data = arrays.load(path, label_key, truth_key)
     else:
-        data = listed.load(found, side, channels, stream=stream)
+        data = listed.load(found, side, channels, resize=resize or None, stream=stream)
     if test is None:
         return data
     trusted = listed_files(test, image_column, label_column)
@@ -61,5 +62,5 @@ def load(
         if len(other.classes) > len(data.classes):
             raise InputError(f"--test {test} has classes that {path} does not have")
     else:
-        other = listed.load(trusted, side, channels, stream=stream, classes=data.classes)
+        other = listed.load(trusted, side, channels, resize=resize or None, stream=stream, classes=data.classes)
     return replace(data, test_images=other.images, test_labels=other.given_labels)
