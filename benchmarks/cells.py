@@ -36,7 +36,9 @@ class Cell:
 
     @property
     def command(self) -> str:
-        return f"plremix train {' '.join([*self.words, '--seed', str(self.seed)])}"
+        """What to type; of a file, its name alone."""
+        words = [Path(word).name if word.endswith(".npz") else word for word in self.words]
+        return f"plremix train {' '.join([*words, '--seed', str(self.seed)])}"
 
     def result(self) -> dict[str, Any] | None:
         return json.loads(self.path.read_text()) if self.path.exists() else None

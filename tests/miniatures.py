@@ -30,6 +30,28 @@ def save(path: Path, label: int, index: int, classes: int, size: tuple[int, int]
     picture(label, index, classes, size).save(path, quality=95)
 
 
+def cifar10(root: Path, *, a_batch: int = 10) -> None:
+    """The binary version: five batches and a test batch."""
+    _cifar(
+        root / "cifar-10-batches-bin", [*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"], 10, a_batch
+    )
+
+
+def cifar100(root: Path, *, a_batch: int = 200) -> None:
+    """The binary version: rows begin with the coarse and the fine label."""
+    _cifar(root / "cifar-100-binary", ["train.bin", "test.bin"], 100, a_batch)
+
+
+def _cifar(folder: Path, names: list[str], classes: int, a_batch: int) -> None:
+    folder.mkdir(parents=True)
+    for number, name in enumerate(names):
+        with open(folder / name, "wb") as file:
+            for index in range(a_batch):
+                label = index % classes
+                pixels = np.asarray(picture(label, 1000 * number + index, classes, (32, 32)))
+                file.write(bytes([0, label] if classes == 100 else [label]) + pixels.transpose(2, 0, 1).tobytes())
+
+
 def lines(path: Path, *rows: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{row}\n" for row in rows))

@@ -70,7 +70,7 @@ BY_METHOD: dict[str, Settings] = {
     "dividemix": {"split": "mixture1d", "contrast": "none", "strong_view": "crop", "lr": 0.1},
     "elr": {"lr": 0.02, "lr_schedule": "cosine"},
     "elr-plus": {"lr": 0.05},
-    "unicon": _UNICON,
+    "unicon": {**_UNICON, "lr": 0.1},
 }
 
 # --- the paper's data sets, with the settings of the published code (docs/reproducing.md) ---
