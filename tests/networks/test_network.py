@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -67,3 +70,18 @@ def test_the_start_has_the_spread_of_pytorchs_own() -> None:
     mine = next(m for m in ours.modules() if isinstance(m, torch.nn.Conv2d) and m.weight.shape == torchs.weight.shape)
     assert mine.weight.std().item() == pytest.approx(torchs.weight.std().item(), rel=0.02)
     assert mine.weight.abs().max().item() == pytest.approx(torchs.weight.abs().max().item(), rel=0.02)
+
+
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_narrow_networks_learn_from_large_images(width: int) -> None:
+    """In a process of its own: what this guards against overruns memory and ends it."""
+    code = f"""
+import torch
+from plremix.networks import Architecture, build_network
+shape = Architecture(channels=3, classes=3, embedding_size=8, width={width}, blocks=(1, 1, 1))
+network = build_network(shape, torch.Generator())
+for _ in range(4):
+    images = torch.randn(48, 3, 64, 64).contiguous(memory_format=torch.channels_last)
+    network(images).logits.square().mean().backward()
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -73,7 +73,7 @@ class Network(nn.Module):
 
 
 def build_network(architecture: Architecture, generator: torch.Generator) -> Network:
-    """A network whose start is drawn from `generator` alone, in the channels-last memory layout."""
+    """A network whose start is drawn from `generator` alone; channels last in memory, if it is not narrow."""
     if architecture.timm:
         with torch.random.fork_rng(devices=[]):  # each of timm's models knows best how it starts
             torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
@@ -84,7 +84,8 @@ def build_network(architecture: Architecture, generator: torch.Generator) -> Net
         network = network.to_empty(device="cpu")
         for module in network.modules():
             _initialise(module, generator)
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if not getattr(network.backbone, "narrow", False):
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
 
 
