@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -17,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import tyro
 
 from plremix import __version__, recipes
-from plremix.config import CoDivideConfig, Config, read_config
+from plremix.config import CoDivideConfig, Config, Integers, read_config
 from plremix.errors import InputError
 from plremix.memory import keep_freed_memory
 
@@ -116,6 +118,26 @@ class ExportFlags:
 
 
 @dataclass(frozen=True)
+class AnalyzeFlags:
+    """What is measured, and where it goes."""
+
+    out: Path | None = None
+    """Folder of the figures; default: analysis in the run folder (then they are added to the report, too)."""
+    batches: int = 50
+    """Batches of each network that gradients are taken on."""
+    per_layer: bool = False
+    """Gradients layer by layer, too."""
+    form: Literal["run", "flat", "infonce"] = "run"
+    """Form of both contrastive losses: the run's own, FlatNCE or InfoNCE."""
+    temperature: float | None = None
+    """Temperature of both contrastive losses; None: the run's own."""
+    mixture_epochs: Integers = ()
+    """Epochs whose mixture is shown, as 11,26,40; empty: after warm-up, in the middle and at the end."""
+    embedding: Literal["tsne", "pca"] = "tsne"
+    """How embeddings are brought to two dimensions."""
+
+
+@dataclass(frozen=True)
 class DemoFlags(RunFlags):
     """Where the demo goes, and its draw."""
 
@@ -145,6 +167,7 @@ def train(words: Arguments) -> None:
     summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet))
     if not flags.quiet and is_first_process():
         _print_table([(config.method, summary)])
+        _print_findings(summary.get("findings", []))
         print(f"report: {out / 'report.html'}")
 
 
@@ -173,6 +196,7 @@ def clean(words: Arguments) -> None:
     if flags.export_folder is not None:
         exported = export_tree(folder, Path(config.data), flags.export_folder)
     if not flags.quiet:
+        _print_findings(summary.get("findings", []))
         count = summary["images"]
         flagged = summary["flagged"]
         print(f"{flagged:,} of {count:,} labels look wrong ({flagged / count:.1%})")
@@ -230,6 +254,36 @@ def export(words: Arguments) -> None:
     print(out)
 
 
+def analyze(words: Arguments) -> None:
+    """plremix analyze RUN [RUN ...] [flags]"""
+    runs = [Path(word) for word in itertools.takewhile(lambda word: not word.startswith("-"), words)]
+    if not runs and not {"-h", "--help"} & set(words):
+        raise InputError("plremix analyze needs a run folder first; several are compared by their learning curves")
+    flags = _parse(AnalyzeFlags, words[len(runs) :], "plremix analyze RUN [RUN ...]", AnalyzeFlags())
+    from plremix import analysis
+
+    if len(runs) > 1:
+        done = analysis.compare(runs, flags.out or Path(os.path.commonpath([run.parent for run in runs])) / "analysis")
+    else:
+        done = analysis.analyze(
+            runs[0],
+            flags.out,
+            batches=flags.batches,
+            per_layer=flags.per_layer,
+            flat={"run": None, "flat": True, "infonce": False}[flags.form],
+            temperature=flags.temperature,
+            mixture_epochs=flags.mixture_epochs,
+            embedding=flags.embedding,
+        )
+    if done.table:
+        print(done.table)
+    for path in done.written:
+        print(path)
+    for left in done.left:
+        print(f"no {left.name}: {left.why}")
+    _print_findings([finding._asdict() for finding in done.findings])
+
+
 def demo(words: Arguments) -> None:
     """plremix demo [flags]"""
     flags = _parse(DemoFlags, words, "plremix demo", DemoFlags())
@@ -251,6 +305,8 @@ def demo(words: Arguments) -> None:
         rows.append((config.method, run(config, folder, resume=flags.resume, progress=_progress(flags.quiet))))
     if not flags.quiet:
         _print_table(rows)
+        for method, summary in rows:
+            _print_findings(summary.get("findings", []), method)
         print(f"report: {out / 'plremix' / 'report.html'}")
 
 
@@ -310,6 +366,7 @@ COMMANDS: dict[str, Callable[[Arguments], None]] = {
     "clean": clean,
     "predict": predict,
     "export": export,
+    "analyze": analyze,
     "train": train,
     "recipes": show_recipes,
     "table": table,
@@ -322,6 +379,7 @@ usage: plremix COMMAND [flags]
   clean PATH       own images: a classifier, the wrong labels with corrections, and a report to look at
   predict RUN PATH class and probability for new images
   export RUN       the classifier as an ONNX file
+  analyze RUN ...  the paper's figures of a run; of several runs, their learning curves
   train RECIPE     a named recipe or own images, any setting overridden by a flag
   recipes [NAME]   the recipes by table; with a name, its settings
   table NAME       finished runs against the paper's table: cifar, tiny-imagenet, clothing1m, webvision, combination,
@@ -475,6 +533,14 @@ def _print_table(rows: list[tuple[str, dict[str, Any]]]) -> None:
     console = Console()
     console.print(table)
     console.print("best: the best epoch on the test set; last: mean of the last ten epochs")
+
+
+def _print_findings(findings: list[dict[str, str]], run: str = "this run") -> None:
+    """What the doctor found, on standard error: the tables above stay as they are."""
+    if findings:
+        print(f"{run} went wrong:", file=sys.stderr)
+    for finding in findings:
+        print(f"- {finding['what']} Try: {finding['advice']}", file=sys.stderr)
 
 
 def _percent(share: float | None) -> str:

@@ -1,6 +1,12 @@
 """Losses as pure functions of tensors; this room imports nothing else of ours, so that a file can be lifted out."""
 
-from plremix.losses.contrastive import PLRLoss, contrast_with_stats, contrastive_loss, reliable_negatives
+from plremix.losses.contrastive import (
+    PLRLoss,
+    contrast_with_stats,
+    contrastive_loss,
+    likely_classes,
+    reliable_negatives,
+)
 from plremix.losses.regularisers import negative_entropy, prior_penalty
 from plremix.losses.semi_supervised import (
     mean_softmax,
@@ -15,6 +21,7 @@ __all__ = [
     "PLRLoss",
     "contrast_with_stats",
     "contrastive_loss",
+    "likely_classes",
     "mean_softmax",
     "mixup",
     "negative_entropy",

@@ -17,18 +17,19 @@ def reliable_negatives(logits: Tensor, kappa: int, labels: Tensor | None = None)
     that rank the classes. `kappa` is capped so that two sets can be disjoint at all; `kappa = 0` leaves the given
     label alone (the paper's "only y").
     """
-    samples, classes = logits.shape
+    likely = torch.zeros_like(logits, dtype=torch.float32)  # multi-hot rows
+    likely.scatter_(1, likely_classes(logits, kappa, labels), 1.0)
+    return (likely @ likely.T) == 0
+
+
+def likely_classes(logits: Tensor, kappa: int, labels: Tensor | None = None) -> Tensor:
+    """The sets behind `reliable_negatives` as class numbers (b, kappa + 1); the given label may stand there twice."""
     if kappa < 0:
         raise ValueError(f"kappa must be 0 or more, got {kappa}")
     if kappa == 0 and labels is None:
         raise ValueError("kappa = 0 takes the given labels alone, so labels are needed")
-    capped = min(kappa, max(1, classes // 2 - 1))
-    likely = torch.zeros(samples, classes, device=logits.device)  # multi-hot rows
-    if capped:
-        likely.scatter_(1, logits.topk(capped, dim=1).indices, 1.0)
-    if labels is not None:
-        likely.scatter_(1, labels.view(-1, 1), 1.0)
-    return (likely @ likely.T) == 0
+    likely = logits.topk(min(kappa, max(1, logits.shape[1] // 2 - 1)), dim=1).indices
+    return likely if labels is None else torch.cat([likely, labels.view(-1, 1)], dim=1)
 
 
 def contrastive_loss(

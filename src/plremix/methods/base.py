@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,13 @@ from plremix.selection import Verdict
 
 Metrics = dict[str, float | int | str]
 Arrays = dict[str, NDArray[np.generic]]
+
+
+class ClassSets(NamedTuple):
+    """Which samples are contrasted with each other, and the classes of each: disjoint ones repel each other."""
+
+    rows: Tensor  # (n,) of the training set
+    classes: Tensor  # (n, k) class numbers, perhaps one twice; k = 0: all repel each other
 
 
 class Method(Protocol):
@@ -39,6 +46,12 @@ class Method(Protocol):
 
     def verdict(self) -> Verdict:
         """What the networks, as they are now, think of every given label."""
+
+    def negative_sets(self, epoch: int) -> list[ClassSets]:
+        """By what the contrast part of the epoch just trained chose its negatives; empty without one."""
+
+    def loss_pairs(self) -> Tensor | None:
+        """The last epoch's losses (n networks, N, 2) of classifier and prototypes; None without prototypes."""
 
     def split_details(self) -> Arrays:
         """The split that the networks would make now, for people to look at; empty where there is none."""

@@ -8,9 +8,9 @@ Shapes: b samples a side, C classes, d embedding size, N samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,12 +33,12 @@ from plremix.losses import (
     soft_cross_entropy,
     squared_error,
 )
-from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
+from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
-from plremix.methods.drawing import rows_of
+from plremix.methods.drawing import rows_of, spread
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
-from plremix.methods.splits import SPLITS, Scores, Split
+from plremix.methods.splits import SPLITS, Scores, Split, both_losses
 from plremix.networks import Architecture
 from plremix.randomness import beta, generator
 from plremix.selection import (
@@ -51,6 +51,15 @@ from plremix.selection import (
     update_prototypes,
     update_prototypes_one_by_one,
 )
+
+
+class Step(NamedTuple):
+    """One step of a network on a batch of either side."""
+
+    losses: dict[str, Tensor]  # the terms of L_SST
+    strong: list[Tensor]  # un-mixed strong views of the samples that are contrasted
+    mine: Tensor  # those samples
+    share: float  # of the epoch that is done after it
 
 
 class CoDivide:
@@ -73,6 +82,7 @@ class CoDivide:
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
+        self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
         self.on_step: Callable[[float], None] = no_one_watches
 
     # --- the epoch ---
@@ -87,8 +97,10 @@ class CoDivide:
                 self._warm_up(index, epoch, averages)
             return {"phase": "warmup", **averages.means()}
 
-        scores = self._score(self.rows)
-        splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
+        scores, given = self._score(self.rows), self.labels[self.rows]
+        splits = self.divide(scores, given, self.config, epoch)
+        pairs = [spread(both_losses(one, given), self.rows, len(self.loader)) for one in scores]
+        self.pairs = torch.stack(pairs)
         if self.noise_rate is None:
             self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
         self.splits = [split.of_all(self.rows, len(self.loader)) for split in splits]
@@ -155,24 +167,32 @@ class CoDivide:
     def _train(self, index: int, split: Split, epoch: int, averages: Averages) -> None:
         learner = self.learners[index]
         learner.start_epoch(self.config.learning_rate(epoch))
-        sides = self._draw_epoch(split, index, epoch)
-        steps = [torch.cat(both) for both in sides]
-        draws = partial(generator, self.config.seed, "views", index, epoch)
-        every_view = self.loader.epoch(steps, [self.weak] * 2 + self.strong, draws)
-        for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
-            losses = self._losses(index, split, clean, noisy, views, epoch, step, len(steps))
-            learner.add_gradient(torch.stack(list(losses.values())).sum())
-            averages.add(losses)
+        for step in self.steps(index, split, epoch):
+            learner.add_gradient(torch.stack(list(step.losses.values())).sum())
+            averages.add(step.losses)
             if self.contrasts:
-                first = 0 if self.config.contrast_side == "all" else len(clean)
-                strong = [view[first:] for view in views[2:]]
-                mine = torch.cat([clean, noisy])[first:]
-                contrast, seen = self.contrasts[index](strong, mine, split.class_scores, epoch)
+                contrast, seen = self.contrasts[index](step.strong, step.mine, split.class_scores, epoch)
                 learner.add_gradient(contrast)
                 averages.add({"loss_contrast": contrast, **seen})
             learner.step()
-            self.on_step((index + (step + 1) / len(steps)) / 2)
+            self.on_step((index + step.share) / 2)
         learner.finish_epoch()
+
+    def steps(self, index: int, split: Split, epoch: int) -> Iterator[Step]:
+        """The losses of each step of an epoch; what is done with their gradients is the caller's affair."""
+        sides = self._draw_epoch(split, index, epoch)
+        rows = [torch.cat(both) for both in sides]
+        draws = partial(generator, self.config.seed, "views", index, epoch)
+        every_view = self.loader.epoch(rows, [self.weak] * 2 + self.strong, draws)
+        for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
+            losses = self._losses(index, split, clean, noisy, views, epoch, step, len(rows))
+            first = 0 if self.config.contrast_side == "all" else len(clean)
+            yield Step(losses, [view[first:] for view in views[2:]], rows[step][first:], (step + 1) / len(rows))
+
+    def next_splits(self, epoch: int) -> list[Split]:
+        """The splits that the networks, as they are now, would begin that epoch with."""
+        everyone = torch.arange(len(self.loader))
+        return self.divide(self._score(everyone), self.labels, self.config, epoch)
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:
         """A share of either side for each step: as many steps as the setting says, a short side repeated."""
@@ -273,9 +293,21 @@ class CoDivide:
             torch.stack([split.clean_probability for split in self.splits]),
         )
 
+    def negative_sets(self, epoch: int) -> list[ClassSets]:
+        if epoch < self.config.warmup_epochs:  # there every other sample is a negative
+            contrasts = self.config.warmup_contrast and bool(self.contrasts)
+            return [ClassSets(self.rows, self.labels.new_empty(len(self.rows), 0))] if contrasts else []
+        sets = []
+        for contrast, split in zip(self.contrasts, reversed(self.splits), strict=False):
+            rows = self.rows if self.config.contrast_side == "all" else self.rows[~split.is_clean.cpu()[self.rows]]
+            sets.append(ClassSets(rows, contrast.class_sets(split.class_scores, epoch)[rows.to(self.labels.device)]))
+        return sets
+
+    def loss_pairs(self) -> Tensor | None:
+        return self.pairs
+
     def split_details(self) -> Arrays:
-        everyone = torch.arange(len(self.loader))
-        splits = self.divide(self._score(everyone), self.labels, self.config, self.config.epochs)
+        splits = self.next_splits(self.config.epochs)
         details = {
             "clean_probability": np.stack([split.clean_probability.cpu().numpy() for split in splits]),
             "is_clean": np.stack([split.is_clean.cpu().numpy() for split in splits]),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from plremix.config import Config
 from plremix.data.augment import VIEWS, View, multi_crop
-from plremix.losses import contrast_with_stats, reliable_negatives
+from plremix.losses import contrast_with_stats, likely_classes, reliable_negatives
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
 
@@ -65,11 +65,9 @@ class Contrast:
         """The weighted loss of two or more strong views of the samples `mine`, in a pass of their own: batch norm sees
         them apart. `class_scores` (N, C) say which classes are likely for whom.
         """
-        config = self.config
+        config, use_given = self.config, self._uses_given(epoch)
         embeddings = gather_rows(self.learner.embed(strong))
         everyone = gather_rows(mine.to(self.labels.device))
-        until = config.given_label_epochs
-        use_given = until is None or epoch < until
         kappa = config.kappa_at(epoch)
         if self.queue is None:
             given = self.labels[everyone] if use_given else None
@@ -84,6 +82,19 @@ class Contrast:
             )
             self.queue.push(strong[0], everyone)
         return config.contrast_weight * loss, seen
+
+    def class_sets(self, class_scores: Tensor, epoch: int) -> Tensor:
+        """Class numbers (N, k) of every sample: those that have none in common repel each other (k = 0: all do)."""
+        if self.config.contrast == "simclr":
+            return self.labels.new_empty(len(self.labels), 0)
+        if self.config.contrast == "scl":
+            return class_scores.argmax(1, keepdim=True)
+        labels = self.labels if self._uses_given(epoch) else None
+        return likely_classes(class_scores, self.config.kappa_at(epoch), labels)
+
+    def _uses_given(self, epoch: int) -> bool:
+        until = self.config.given_label_epochs
+        return until is None or epoch < until
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self.queue is None else self.queue.state_dict()

@@ -67,11 +67,7 @@ def mixture1d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, 
 
 def mixture2d(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
     """A mixture over the classifier's and the prototypes' loss jointly (paper, sec. 3.2)."""
-    splits = []
-    for one in scores:
-        by_prototypes = F.cross_entropy(prototype_logits(one.embeddings, one.prototypes), labels, reduction="none")
-        splits.append(_by_mixture(one, torch.stack([_classifier_loss(one, labels), by_prototypes], dim=1), config))
-    return splits
+    return [_by_mixture(one, both_losses(one, labels), config) for one in scores]
 
 
 def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
@@ -153,6 +149,12 @@ def divergence_from_labels(probabilities: Tensor, labels: Tensor) -> Tensor:
         return torch.where(one > 0, one * (one.clamp(min=1e-30) / middle.clamp(min=1e-30)).log(), 0.0).sum(1)
 
     return (from_middle(probabilities) + from_middle(given)) / 2
+
+
+def both_losses(scores: Scores, labels: Tensor) -> Tensor:
+    """Losses (N, 2) of the given labels: by the classifier, and by the prototypes."""
+    by_prototypes = F.cross_entropy(prototype_logits(scores.embeddings, scores.prototypes), labels, reduction="none")
+    return torch.stack([_classifier_loss(scores, labels), by_prototypes], dim=1)
 
 
 def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from plremix.config import Config
 from plremix.data.augment import VIEWS
 from plremix.data.files import Images
 from plremix.data.loading import Loader, batches, passes
-from plremix.methods.base import Arrays, Averages, Metrics, no_one_watches
+from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
 from plremix.methods.learner import Learner
@@ -47,6 +47,7 @@ class Stepwise:
         self.networks = [learner.network for learner in self.learners]
         self.contrasts = contrasts_of(config, self.learners, labels)
         self.rows = torch.arange(len(loader))  # the samples of the running epoch
+        self.tables: list[Tensor] = []  # class scores (N, C) that each contrast part goes by in this epoch
         self.on_step: Callable[[float], None] = no_one_watches
 
     # --- what a method says ---
@@ -68,7 +69,7 @@ class Stepwise:
         config, averages = self.config, Averages()
         self.rows = rows_of(epoch, config, self.labels, self.classes)
         noted = self.start_epoch(epoch)
-        tables = self._tables()[::-1] if self.contrasts else []
+        self.tables = self._tables()[::-1] if self.contrasts else []
         for contrast in self.contrasts:
             contrast.start_epoch()
         for learner in self.learners:
@@ -79,7 +80,7 @@ class Stepwise:
         views = self.loader.epoch(steps, wanted, partial(generator, config.seed, "views", epoch))
         for step, (mine, (weak, *strong)) in enumerate(zip(steps, views, strict=True)):
             losses = self.losses(mine, weak, epoch, step)
-            for contrast, table in zip(self.contrasts, tables, strict=True):
+            for contrast, table in zip(self.contrasts, self.tables, strict=True):
                 loss, seen = contrast(strong, mine, table, epoch)
                 losses["loss_contrast"] = losses.get("loss_contrast", torch.zeros_like(loss)) + loss
                 averages.add(seen)
@@ -115,6 +116,15 @@ class Stepwise:
         return [spread(logits, self.rows, len(self.loader)) for logits in self._predictions(self.rows)]
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
+        return None
+
+    def negative_sets(self, epoch: int) -> list[ClassSets]:
+        return [
+            ClassSets(self.rows, contrast.class_sets(table, epoch)[self.rows.to(table.device)])
+            for contrast, table in zip(self.contrasts, self.tables, strict=True)
+        ]
+
+    def loss_pairs(self) -> Tensor | None:
         return None
 
     def split_details(self) -> Arrays:

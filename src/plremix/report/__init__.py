@@ -1,5 +1,5 @@
 """The report: one self-contained HTML page that opens from disk."""
 
-from plremix.report.page import write_report
+from plremix.report.page import add_figures, write_report
 
-__all__ = ["write_report"]
+__all__ = ["add_figures", "write_report"]

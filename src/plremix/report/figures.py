@@ -39,7 +39,7 @@ def curves(history: list[dict[str, Any]]) -> str:
                 epochs, values, color=colour, linestyle="--", label=f"split: {name.removeprefix('clean_')} of clean"
             )
     left.set(xlabel="epoch", ylabel="%", ylim=(0, 102), title="Accuracy")
-    _mark_warmup(left, history)
+    mark_warmup(left, history)
     if left.lines:
         left.legend(fontsize=8, loc="lower right")
 
@@ -48,10 +48,10 @@ def curves(history: list[dict[str, Any]]) -> str:
         label = name.removeprefix("loss_")
         right.plot(epochs, [line.get(name, np.nan) for line in history], linestyle=style, label=label)
     right.set(xlabel="epoch", title="Losses (mean of an epoch)")
-    _mark_warmup(right, history)
+    mark_warmup(right, history)
     if names:
         right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _svg(figure)
+    return svg(figure)
 
 
 def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
@@ -78,7 +78,7 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
             for mean, covariance, label in zip(
                 details["means"][0], details["covariances"][0], ("clean", "noisy"), strict=True
             ):
-                _ellipse(axes, mean, covariance, label)
+                ellipse(axes, mean, covariance, label)
         other = "loss of the prototypes" if "means" in details else "doubt about the given label"
         axes.set(xlabel="loss of the classifier", ylabel=other, xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
     else:
@@ -87,10 +87,10 @@ def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:
     axes.legend(fontsize=8)
     histogram.set(xlabel="belief in the given label", ylabel="samples", title="What it makes of it")
     histogram.legend(fontsize=8)
-    return _svg(figure)
+    return svg(figure)
 
 
-def _ellipse(axes: Axes, mean: NDArray[np.float64], covariance: NDArray[np.float64], label: str) -> None:
+def ellipse(axes: Axes, mean: NDArray[np.float64], covariance: NDArray[np.float64], label: str) -> None:
     """Two standard deviations of a component."""
     values, vectors = np.linalg.eigh(covariance)
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
@@ -98,16 +98,28 @@ def _ellipse(axes: Axes, mean: NDArray[np.float64], covariance: NDArray[np.float
     axes.add_patch(
         Ellipse((mean[0], mean[1]), width, height, angle=angle, fill=False, linewidth=1.5, edgecolor="black")
     )
-    axes.annotate(label, (mean[0], mean[1]), ha="center", va="center", weight="bold", fontsize=9)
+    top, bottom = (mean[1] + side * 2 * np.sqrt(covariance[1, 1]) for side in (1, -1))
+    above = top < 0.95  # beside the ellipse, where the axes have room
+    axes.annotate(
+        label,
+        (min(max(mean[0], 0.08), 0.92), top if above else bottom),
+        xytext=(0, 3 if above else -3),
+        textcoords="offset points",
+        ha="center",
+        va="bottom" if above else "top",
+        weight="bold",
+        fontsize=9,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+    )
 
 
-def _mark_warmup(axes: Axes, history: list[dict[str, Any]]) -> None:
+def mark_warmup(axes: Axes, history: list[dict[str, Any]]) -> None:
     warmup = sum(line["phase"] == "warmup" for line in history)
     if warmup:
         axes.axvspan(0.5, warmup + 0.5, color=GREY, alpha=0.15, linewidth=0, label="warm-up")
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "plremix", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})

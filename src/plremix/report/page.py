@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 import numpy as np
 import torch
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -26,6 +26,7 @@ from plremix.selection import Verdict
 LEAST = 48  # images that are always shown, flagged or not
 PICTURES = 20_000  # rows with a picture; the page stays below 60 MB
 LARGEST = 48  # pixels of a picture's longer side
+ANALYSIS = ("<!-- analysis -->", "<!-- /analysis -->")  # the place of `plremix analyze` in the page
 TINY = 16  # pixels up to which a picture is kept exactly
 
 
@@ -45,6 +46,7 @@ def write_report(
     html = environment.get_template("report.html").render(
         config=config,
         summary=summary,
+        findings=summary.get("findings", []),
         count=len(data),
         flagged=int(verdict.is_label_issue.sum()),
         classes=data.classes,
@@ -54,6 +56,19 @@ def write_report(
         payload=_as_json(_payload(config, data, verdict)),
     )
     path.write_text(html, encoding="utf-8")
+
+
+def add_figures(path: Path, figures: list[tuple[str, str, str]]) -> None:
+    """Put figures (title, caption, SVG) into a report that is there, in place of those of an earlier time."""
+    before, first, rest = path.read_text(encoding="utf-8").partition(ANALYSIS[0])
+    _, last, after = rest.partition(ANALYSIS[1])
+    if not first or not last:  # of an earlier version, without a place for them
+        return
+    parts = [
+        f'\n<h2>{escape(title)}</h2>\n<figure>{svg}</figure>\n<p class="soft">{escape(caption)}</p>'
+        for title, caption, svg in figures
+    ]
+    path.write_text(before + first + "".join(parts) + last + after, encoding="utf-8")
 
 
 def _payload(config: dict[str, Any], data: LabelledImages, verdict: Verdict) -> dict[str, Any]:

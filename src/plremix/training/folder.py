@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.metadata
 import io
 import json
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,8 @@ class RunFolder:
         self.model = path / MODEL_FILE
         self.checkpoint = path / "checkpoint" / "last.pt"
         self.report = path / "report.html"
+        self.snapshots = path / "snapshots"
+        self.analysis = path / "analysis"
 
     def open(self, config: Config, resume: bool) -> None:
         """Make the folder for this config, or check that it is the folder of this config."""
@@ -99,6 +103,20 @@ class RunFolder:
         with open(self.timing, "a", encoding="utf-8") as file:
             file.write(_line({"epoch": metrics["epoch"], "seconds": seconds}))
 
+    def write_snapshot(self, epoch: int, arrays: Arrays) -> None:
+        """Numbered as people count: `epoch011.npz` is what the eleventh epoch began with."""
+        self.snapshots.mkdir(exist_ok=True)
+        _write_arrays(self.snapshots / f"epoch{epoch + 1:03d}.npz", arrays)
+
+    def read_snapshots(self) -> dict[int, Arrays]:
+        """By epoch, counted from 1; a file that cannot be read is left out."""
+        found = {}
+        for path in sorted(self.snapshots.glob("epoch*.npz")):
+            with contextlib.suppress(OSError, ValueError, LookupError, zipfile.BadZipFile):
+                archive = np.load(path, allow_pickle=False)
+                found[int(path.stem.removeprefix("epoch"))] = {name: archive[name] for name in archive.files}
+        return dict(sorted(found.items()))
+
     # --- written at the end ---
 
     def write_summary(self, summary: dict[str, Any]) -> None:
@@ -115,9 +133,7 @@ class RunFolder:
 
     def write_split(self, details: Arrays) -> None:
         if details:
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, **details)  # type: ignore[arg-type]
-            write_bytes(self.split, buffer.getvalue())
+            _write_arrays(self.split, details)
 
     def write_skipped(self, data: LabelledImages) -> None:
         if data.skipped:
@@ -152,6 +168,12 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 def _columns(verdict: Verdict) -> tuple[np.ndarray, ...]:
     return verdict.is_label_issue, verdict.label_score, verdict.confidence
+
+
+def _write_arrays(path: Path, arrays: Arrays) -> None:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    write_bytes(path, buffer.getvalue())
 
 
 def _write_csv(path: Path, header: list[str], rows: Iterable[tuple[object, ...]]) -> None:

@@ -10,18 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from plremix.config import Config
 from plremix.data.dataset import LabelledImages
+from plremix.doctor import Facts, examine
 from plremix.errors import InputError
 from plremix.methods.base import Method, Metrics
 from plremix.methods.pretraining import pretrain
 from plremix.networks import Ensemble
 from plremix.report import write_report
-from plremix.training import evaluation
+from plremix.training import evaluation, snapshots
 from plremix.training.checkpoint import load_checkpoint, save_checkpoint
 from plremix.training.distribution import make_fabric, started_outside
 from plremix.training.folder import RunFolder, differences
@@ -91,6 +93,12 @@ def _run(
     _Run(fabric, config, RunFolder(out), data or load_data(config), progress() if first else Silent()).go(resume)
 
 
+def facts_of(data: LabelledImages) -> Facts:
+    """What the doctor wants to know of the data."""
+    largest = float(torch.bincount(data.given_labels).max() / len(data))
+    return Facts(images=len(data), classes=len(data.classes), largest_given=largest)
+
+
 class _Run:
     def __init__(
         self, fabric: Fabric, config: Config, folder: RunFolder, data: LabelledImages, progress: Silent
@@ -134,9 +142,18 @@ class _Run:
         self.seconds.append(round(time.perf_counter() - began, 4))
         if self.first:
             self.folder.append(metrics, self.seconds[-1])
+            self._keep_snapshot(epoch)
             self._save()
         self.progress.epoch(metrics)
         self.logger.log(metrics)
+
+    def _keep_snapshot(self, epoch: int) -> None:
+        """What the split saw, for the figures of `plremix analyze`; before the checkpoint, so that none is missed."""
+        pairs, split = self.method.loss_pairs(), self.method.clean_samples()
+        if pairs is None or split is None or not snapshots.is_kept(self.config, epoch):
+            return
+        right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
+        self.folder.write_snapshot(epoch, snapshots.of_losses(pairs[0], split[0][0], right))
 
     def _pretrain(self) -> None:
         """Kept in a checkpoint of its own, so that a run that goes on does not do it again."""
@@ -170,15 +187,18 @@ class _Run:
             raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error
 
     def _evaluate(self, epoch: int) -> Metrics:
-        """Accuracy on every set that there is for it, and the split against the truth where that is known."""
+        """Accuracy on every set that there is for it, and split and negatives against the truth where that is known."""
         metrics: Metrics = {}
         for name, (images, labels) in self.data.measured_on(last=epoch + 1 == self.config.epochs).items():
             logits = self.method.logits(on_device(images, self.fabric))
             metrics.update(evaluation.accuracies(logits, labels, name))
+            metrics.setdefault("largest_predicted", evaluation.largest_predicted(logits))
         split = self.method.clean_samples()
         right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
         if split is not None and right is not None:
             metrics.update(evaluation.split_quality(*split, right))
+        sets = self.method.negative_sets(epoch)
+        metrics.update(evaluation.negative_quality(sets, len(self.data.classes), self.data.true_labels))
         return metrics
 
     def _finish(self) -> None:
@@ -186,8 +206,9 @@ class _Run:
         verdict, details = self.method.verdict(), self.method.split_details()  # all processes take part
         if not self.first:
             return
-        found: dict[str, Any] = {"noise_rate_estimate": float(verdict.is_label_issue.mean())}
+        rate = float(verdict.is_label_issue.mean())
         verdict = verdict.at_strictness(self.config.strictness)
+        found: dict[str, Any] = {}
         mean, std = self.data.statistics()
         networks = [network.cpu() for network in self.method.networks]
         self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std))
@@ -200,11 +221,17 @@ class _Run:
             found["corrected_accuracy"] = float((corrected == self.data.true_labels.numpy()).mean())
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
         found["images"], found["flagged"] = len(self.data), int(verdict.is_label_issue.sum())
-        summary = {**self._summary("done"), **found}
+        largest = float(np.bincount(verdict.predicted).max() / len(self.data))
+        summary = {**self._summary("done", largest_predicted=largest, noise_rate_estimate=rate), **found}
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
         self.folder.write_summary(summary)
 
-    def _summary(self, status: str) -> dict[str, Any]:
+    def _summary(
+        self, status: str, largest_predicted: float | None = None, noise_rate_estimate: float | None = None
+    ) -> dict[str, Any]:
+        facts = facts_of(self.data)._replace(
+            largest_predicted=largest_predicted, noise_rate_estimate=noise_rate_estimate
+        )
         return {
             "status": status,
             "method": self.config.method,
@@ -214,5 +241,6 @@ class _Run:
             "best": evaluation.best_accuracy(self.history),
             "last": evaluation.last_accuracy(self.history),
             "seconds": round(self.pretrain_seconds + sum(self.seconds), 3),
-            "noise_rate_estimate": None,
+            "noise_rate_estimate": noise_rate_estimate,
+            "findings": [finding._asdict() for finding in examine(self.config.as_dict(), self.history, facts)],
         }
