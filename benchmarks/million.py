@@ -106,7 +106,7 @@ def measure(folder: Path, count: int) -> None:
 
     begun = time.perf_counter()
     steps = [torch.cat(both) for both in sides[:STEPS]]
-    for _ in method.loader.epoch(steps, [method.weak, method.strong], lambda at: generator(0, "views", at)):
+    for _ in method.loader.epoch(steps, [method.weak, method.strong[0]], lambda at: generator(0, "views", at)):
         pass
     report(f"views of {STEPS} steps", begun, peak)
 

@@ -28,6 +28,7 @@ TRIALS: dict[str, list[list[str]]] = {
     "elr": [["--lr", value] for value in ("0.05", "0.02", "0.005", "0.002")],
     "elr-plus": [["--lr", value] for value in ("0.05", "0.02", "0.005", "0.002")],
     "unicon": [["--lr", value] for value in ("0.1", "0.05", "0.02", "0.005")],
+    "plremix": [["--lr", value] for value in ("0.1", "0.05", "0.02", "0.005")],
 }
 NOISES = {
     "sym-50": ["--noise", "symmetric", "--noise-ratio", "0.5"],
