@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -70,3 +72,15 @@ def tiny_file(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.npz"
     np.savez(path, **blobs())
     return path
+
+
+@pytest.fixture(scope="session")
+def timm() -> Iterator[None]:
+    """timm, on machines too where torchvision's compiled operators do not fit torch: it wants only their names."""
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        with contextlib.suppress(RuntimeError):  # this torchvision has them
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    pytest.importorskip("timm")
+    yield
+    del library  # till here: it takes its names with it

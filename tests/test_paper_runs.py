@@ -115,3 +115,27 @@ def test_a_run_goes_on_exactly_and_stands_in_its_table(
 def test_rows_of_the_other_tables_train(recipe: str, data_dir: Path, tmp_path: Path) -> None:
     config = small(recipe, data_dir, epochs=2, warmup_epochs=1, pretrain_epochs=1)
     assert train(config, tmp_path / "run")["status"] == "done"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("clothing1m", {"resize": 72, "image_size": 64, "epoch_images": 28}),
+        ("webvision", {"resize": 88, "image_size": 80, "first_classes": 3, "crop_sides": (80, 76), "small_crops": 2}),
+    ],
+)
+def test_the_papers_big_networks_train_too(
+    recipe: str, changes: dict[str, Any], data_dir: Path, tmp_path: Path
+) -> None:
+    network = recipes.build(recipe).network
+    config = small(recipe, data_dir, **{**changes, "network": network, "width": None, "epochs": 2, "warmup_epochs": 1})
+    assert train(config, tmp_path / "run")["status"] == "done"
+    assert load(tmp_path / "run").networks[0].architecture.timm == network
+
+
+@pytest.mark.slow
+def test_preact_resnet18_trains_at_64_pixels(data_dir: Path, tmp_path: Path) -> None:
+    changes = {"network": "preact-resnet18", "width": None, "image_size": 64, "epochs": 2, "warmup_epochs": 1}
+    assert train(small("tiny-imagenet-sym-20", data_dir, **changes), tmp_path / "run")["status"] == "done"

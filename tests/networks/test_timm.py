@@ -16,26 +16,6 @@ from plremix.errors import InputError
 from plremix.networks import Architecture, build_network, load
 from plremix.training import load_data, train
 
-_declared: list[torch.library.Library] = []
-
-
-@pytest.fixture
-def timm() -> None:
-    """timm, on machines too where torchvision's compiled operators do not fit torch: it wants only their names."""
-    if not _declared:
-        _declare_operators()
-    pytest.importorskip("timm")
-
-
-def _declare_operators() -> None:
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        try:
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        except RuntimeError:  # this torchvision has them
-            continue
-    _declared.append(library)
-
 
 def shape(**changes: object) -> Architecture:
     values = {"channels": 3, "classes": 4, "embedding_size": 8, "timm": "test_resnet", **changes}
