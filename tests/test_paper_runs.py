@@ -11,13 +11,15 @@ from typing import Any
 
 import miniatures
 import pytest
+import torch
 from helpers import contents
 
 from plremix import recipes
 from plremix.cli import main
 from plremix.config import Config
+from plremix.inference import predict_files
 from plremix.networks import load
-from plremix.training import train
+from plremix.training import load_data, train
 from plremix.training.progress import Silent
 
 SMALL: dict[str, Any] = {
@@ -115,6 +117,17 @@ def test_a_run_goes_on_exactly_and_stands_in_its_table(
 def test_rows_of_the_other_tables_train(recipe: str, data_dir: Path, tmp_path: Path) -> None:
     config = small(recipe, data_dir, epochs=2, warmup_epochs=1, pretrain_epochs=1)
     assert train(config, tmp_path / "run")["status"] == "done"
+
+
+def test_new_images_are_cut_out_as_the_test_images_were(data_dir: Path, tmp_path: Path) -> None:
+    config = small("webvision", data_dir, "cross-entropy", epochs=1)
+    train(config, tmp_path / "run")
+    images = load_data(config).test_images
+    assert images is not None
+    expected = load(tmp_path / "run")(images[:])
+    text = predict_files(tmp_path / "run", data_dir / "webvision" / "val_images_256", proba=True)
+    rows = list(csv.reader(io.StringIO(text)))[1 : 1 + len(expected)]  # those of the first classes
+    assert torch.tensor([[float(value) for value in row[3:]] for row in rows]) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from torch import Tensor
 from plremix.data.files import ImageFiles, check_files
 from plremix.data.sources.folder import ENDINGS, images_below
 from plremix.errors import InputError
-from plremix.networks import Ensemble, load
+from plremix.networks import load
 
 CHUNK = 256  # images at a time
 
@@ -25,7 +25,8 @@ def predict_files(run: Path, path: Path, *, proba: bool = False, networks: Liter
         model.networks = model.networks[:1]
     files, names = _files(path)
     usable, _ = check_files(files, names)
-    images = ImageFiles([files[place] for place in usable], _square(model), channels=len(model.mean))
+    side, resize = max(model.side), max(model.resize, 0)
+    images = ImageFiles([files[at] for at in usable], side, resize=resize or None, channels=len(model.mean))
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(["id", "predicted_label", "confidence", *(f"proba_{name}" for name in model.classes if proba)])
@@ -49,10 +50,6 @@ def _files(path: Path) -> tuple[list[Path], list[str]]:
     if not files:
         raise InputError(f"{path} has no images ({', '.join(sorted(ENDINGS))})")
     return files, names
-
-
-def _square(model: Ensemble) -> int:
-    return max(model.side)
 
 
 def _at_size(images: Tensor, side: tuple[int, ...]) -> Tensor:

@@ -27,12 +27,19 @@ class Ensemble(nn.Module):
     std: Tensor
 
     def __init__(
-        self, networks: Sequence[Network], classes: Sequence[str], side: Sequence[int], mean: Tensor, std: Tensor
+        self,
+        networks: Sequence[Network],
+        classes: Sequence[str],
+        side: Sequence[int],
+        mean: Tensor,
+        std: Tensor,
+        resize: int = 0,
     ):
         super().__init__()
         self.networks = nn.ModuleList(networks)
         self.classes = tuple(classes)
         self.side = tuple(side)  # height and width that it was trained on
+        self.resize = resize  # short side of the files that this was cut out of; 0: no cut
         self.register_buffer("mean", mean.detach().clone().float().cpu(), persistent=False)
         self.register_buffer("std", std.detach().clone().float().cpu(), persistent=False)
 
@@ -56,6 +63,7 @@ def model_bytes(model: Ensemble) -> bytes:
         "classes": list(model.classes),
         "architecture": asdict(first.architecture),
         "input_size": list(model.side),
+        "resize": model.resize,
         "mean": model.mean.tolist(),
         "std": model.std.tolist(),
     }
@@ -99,4 +107,5 @@ def _from_metadata(metadata: dict[str, Any], tensors: dict[str, Tensor]) -> Ense
         raise ValueError(f"it claims to hold {count} networks")
     networks = [build_network(architecture, torch.Generator()) for _ in range(count)]
     mean, std = torch.tensor(metadata["mean"]), torch.tensor(metadata["std"])
-    return Ensemble(networks, metadata["classes"], metadata["input_size"], mean, std)
+    resize = int(metadata.get("resize", 0))
+    return Ensemble(networks, metadata["classes"], metadata["input_size"], mean, std, resize)

@@ -17,6 +17,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from plremix.config import Config
 from plremix.data.dataset import LabelledImages
+from plremix.data.files import ImageFiles
 from plremix.doctor import Facts, examine
 from plremix.errors import InputError
 from plremix.methods.base import Method, Metrics
@@ -211,7 +212,8 @@ class _Run:
         found: dict[str, Any] = {}
         mean, std = self.data.statistics()
         networks = [network.cpu() for network in self.method.networks]
-        self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std))
+        resize = self.config.resize if isinstance(self.data.images, ImageFiles) else 0
+        self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std, resize))
         self.folder.write_labels(self.data, verdict)
         self.folder.write_split(details)
         if self.data.true_labels is not None:
