@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from cells import Cell, markdown, run_missing
+from cells import RESULTS, Cell, markdown, run_missing
 
 from plremix.data.sources import digits
 
@@ -59,7 +59,9 @@ def main() -> None:
         ]
         if not chosen.table:
             run_missing(cells, chosen.jobs)
-        print(markdown(cells, ["last"]))
+        table = markdown(cells, ["last"])
+        (RESULTS / "tuning.md").write_text(table + "\n")
+        print(table)
 
 
 def write_validation(file: Path) -> None:
