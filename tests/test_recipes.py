@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from plremix.config import CoDivideConfig
@@ -74,3 +76,10 @@ def test_forget_rates_are_the_share_that_is_really_wrong() -> None:
 def test_multi_crop_is_plremix_on_webvision_only() -> None:
     assert build("webvision").crop_sides == (224, 128)
     assert build("webvision", "dividemix").crop_sides == ()
+
+
+def test_a_folder_of_the_same_name_does_not_hide_a_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "webvision").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert build("webvision").recipe == "webvision"
+    assert build("./webvision").recipe == "own"

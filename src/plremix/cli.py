@@ -263,7 +263,8 @@ def analyze(words: Arguments) -> None:
     from plremix import analysis
 
     if len(runs) > 1:
-        done = analysis.compare(runs, flags.out or Path(os.path.commonpath([run.parent for run in runs])) / "analysis")
+        common = os.path.commonpath([run.absolute().parent for run in runs])
+        done = analysis.compare(runs, flags.out or Path(common) / "analysis")
     else:
         done = analysis.analyze(
             runs[0],

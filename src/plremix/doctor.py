@@ -101,11 +101,12 @@ def _one_class(config: dict[str, Any], history: History, facts: Facts) -> Findin
 
 def _clean_side(config: dict[str, Any], history: History, facts: Facts) -> Finding | None:
     counts = [(line, line["clean_count"]) for line in history if "clean_count" in line]
-    if counts and counts[-1][1] < max(facts.classes, EMPTY * facts.images):
-        began = next(line for line, count in counts if count < max(facts.classes, EMPTY * facts.images))
+    images = _of_an_epoch(config, facts)
+    if counts and counts[-1][1] < max(facts.classes, EMPTY * images):
+        began = next(line for line, count in counts if count < max(facts.classes, EMPTY * images))
         return Finding(
             "clean side empty",
-            f"From epoch {_number(began)} on only {counts[-1][1]:,} of {facts.images:,} samples count as clean: there "
+            f"From epoch {_number(began)} on only {counts[-1][1]:,} of {images:,} samples count as clean: there "
             "are hardly any labels left to learn from.",
             "a lower --clean-threshold, --split neighbours or class-balanced (which keeps some of every class), or a "
             "longer warm-up (--warmup-epochs).",
@@ -116,7 +117,7 @@ def _clean_side(config: dict[str, Any], history: History, facts: Facts) -> Findi
 def _noise(config: dict[str, Any], history: History, facts: Facts) -> Finding | None:
     rate = facts.noise_rate_estimate
     if rate is None and "clean_count" in history[-1]:
-        rate = 1 - history[-1]["clean_count"] / facts.images
+        rate = 1 - history[-1]["clean_count"] / _of_an_epoch(config, facts)
     blind = 1 - 1 / facts.classes
     if rate is None or not MOST_NOISE * blind < rate < 1 - EMPTY:
         return None
@@ -144,7 +145,7 @@ def _no_negatives(config: dict[str, Any], history: History, facts: Facts) -> Fin
 
 
 def _few_steps(config: dict[str, Any], history: History, facts: Facts) -> Finding | None:
-    each = max(1, facts.images // config["batch_size"])
+    each = max(1, _of_an_epoch(config, facts) // config["batch_size"])
     taken = each * config["epochs"]
     if taken >= FEW_STEPS or len(history) < config["epochs"]:
         return None
@@ -168,6 +169,11 @@ def _still_climbing(config: dict[str, Any], history: History, facts: Facts) -> F
         f"The test accuracy still climbs at the end, by {100 * (last - second):.1f} points in the last {part} epochs.",
         _longer(config),
     )
+
+
+def _of_an_epoch(config: dict[str, Any], facts: Facts) -> int:
+    """Images that an epoch sees: all, or those that are drawn for it."""
+    return min(facts.images, config.get("epoch_images") or facts.images)
 
 
 def _longer(config: dict[str, Any]) -> str:

@@ -167,24 +167,55 @@ AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
         "co-teaching": {"lr_epochs": (100,)},
         "co-teaching-plus": {"plus_epoch": 5},
         "jocor": {"agreement": 0.85, "lr_epochs": (100,)},
-        "elr": {"elr_weight": 7.0, "elr_momentum": 0.9},
+        "elr": {"elr_weight": 7.0, "elr_momentum": 0.9, "lr_schedule": "steps", "lr_epochs": (80, 120)},
         "elr-plus": {"elr_weight": 7.0, "elr_momentum": 0.9, "epochs": 250, "lr_epochs": (200,)},
     },
     "tiny-imagenet": {
         "co-teaching-plus": {"plus_epoch": 100},
         "dividemix": {"strong_view": "flip"},
-        "unicon": {"lr": 0.005, "warmup_epochs": 15, "beta": 0.5, "lambda_u": 50.0, "epochs": 500},
+        "unicon": {
+            "lr": 0.005,
+            "warmup_epochs": 15,
+            "beta": 0.5,
+            "lambda_u": 50.0,
+            "epochs": 500,
+            "lr_schedule": "steps",
+            "lr_epochs": (199, 399),
+        },
     },
     "clothing1m": {
         "cross-entropy": {"lr": 0.002, "weight_decay": 1e-3, "batch_size": 64, "epochs": 80, "lr_epochs": (40,)},
-        "dividemix": {"lr": 0.002, "batch_size": 32, "epochs": 80, "lr_epochs": (40,), "warmup_view": "weak"},
-        "elr-plus": {"lr": 0.002, "weight_decay": 1e-3, "batch_size": 64, "epochs": 15, "lr_epochs": (7,)},
+        "dividemix": {
+            "lr": 0.002,
+            "batch_size": 32,
+            "epochs": 80,
+            "lr_epochs": (40,),
+            "warmup_view": "weak",
+            "epoch_images": 32_000,
+        },
+        "elr-plus": {
+            "lr": 0.002,
+            "weight_decay": 1e-3,
+            "batch_size": 64,
+            "epochs": 15,
+            "lr_epochs": (7,),
+            "epoch_images": 192_000,
+            "ema": 0.9999,
+        },
         "unicon": {"lr": 0.005, "batch_size": 32, "epochs": 200, "warmup_epochs": 0, "beta": 0.5, "lambda_u": 0.0},
     },
     "webvision": {
         "dividemix": {"lr": 0.01, "batch_size": 32, "epochs": 80, "lr_epochs": (40,), "warmup_epochs": 1},
-        "elr-plus": {"batch_size": 32, "epochs": 100, "lr_epochs": (50,), "mixup_alpha": 1.5},
-        "unicon": {"lr": 0.01, "weight_decay": 1e-4, "batch_size": 24, "epochs": 120, "lambda_u": 0.0},
+        "elr-plus": {"lr": 0.02, "batch_size": 32, "epochs": 100, "lr_epochs": (50,), "mixup_alpha": 1.5},
+        "unicon": {
+            "lr": 0.01,
+            "weight_decay": 1e-4,
+            "batch_size": 24,
+            "epochs": 120,
+            "lambda_u": 0.0,
+            "lr_schedule": "steps",
+            "lr_epochs": (60,),
+        },
     },
 }
 
@@ -240,6 +271,7 @@ def _authors(data: str, noise: str = "") -> dict[str, Settings]:
     if data == "cifar10" and noise in ("sym-80", "sym-90"):
         chosen["jocor"]["agreement"] = 0.65
     if data == "cifar10" and noise == "asym-40":
+        chosen["elr"] |= {"epochs": 120, "lr_schedule": "steps", "lr_epochs": (40, 80)}
         chosen["elr"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
         chosen["elr-plus"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
     if data == "cifar100" and noise in DIVIDEMIX_LAMBDA_U:
@@ -274,7 +306,7 @@ def _cells() -> list[Recipe]:
     cifar = [recipe for recipe in paper.values() if recipe.table == "cifar"]
     cells += [_row(recipe, "mixture1d", "cifar", {"split": "mixture1d"}) for recipe in cifar]
     cells += [Recipe(name, name, PAPER[name], _authors(name)) for name in ("clothing1m", "webvision")]
-    c2d = {"pretrain": "simclr", "warmup_epochs": 5}
+    c2d = {"pretrain": "simclr", "warmup_epochs": 5, "epochs": 120, "clean_threshold": 0.7, "optimizer": "adam"}
     cells.append(_row(cells[-2], "pretrained", "clothing1m", c2d, "dividemix"))
     for noise in ("sym-20", "sym-50", "asym-40"):
         for method in ("co-teaching-plus", "jocor"):
@@ -330,13 +362,13 @@ METHODS = tuple(CONFIGS)
 
 def build(name: str, method: str | None = None, epochs: int | None = None) -> Config:
     """The config of a recipe, or of own data, for one method; `epochs` scales its schedules."""
-    if name.endswith((".npz", ".csv")) or Path(name).is_dir():
-        method = method or "plremix"
-        settings = {**OWN, "recipe": "own", "data": name, **BY_METHOD.get(method, {})}
-    elif name in RECIPES:
+    if name in RECIPES:  # a folder of the same name is ./name
         recipe = RECIPES[name]
         method = method or recipe.method
         settings = {**recipe.settings, "recipe": name, **recipe.by_method.get(method, {}), **recipe.changes}
+    elif name.endswith((".npz", ".csv")) or Path(name).is_dir():
+        method = method or "plremix"
+        settings = {**OWN, "recipe": "own", "data": name, **BY_METHOD.get(method, {})}
     else:
         raise InputError(
             f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz or .csv file or of a "

@@ -82,7 +82,7 @@ def finished_runs(folder: Path) -> Iterator[Run]:
             summary = json.loads(file.read_text(encoding="utf-8"))
             config = read_config(file.with_name("config.json"))
             lines = file.with_name("metrics.jsonl").read_text(encoding="utf-8").splitlines()
-            history = tuple(json.loads(line) for line in lines)
+            history = tuple(line for text in lines if isinstance(line := json.loads(text), dict))
         except (OSError, ValueError, InputError):
             continue
         if isinstance(summary, dict) and summary.get("status") == "done" and config.recipe in recipes.RECIPES:

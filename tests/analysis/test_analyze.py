@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,31 @@ def test_bad_input_is_one_line(
     assert said.startswith("error: ")
     assert said.count("\n") == 1
     assert message in said
+
+
+def test_a_run_that_diverged_still_shows_what_it_can(
+    tmp_path: Path, tiny_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(small_config(data=str(tiny_file), lr=1e8), tmp_path / "run")
+    assert main(["analyze", str(tmp_path / "run"), "--embedding", "pca"]) == 0
+    shown = capsys.readouterr()
+    assert "no gradients: no batch has finite gradients" in shown.out
+    assert (tmp_path / "run" / "analysis" / "curves.svg").exists()
+
+
+def test_damaged_files_of_a_run_are_told_or_left_out(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    np.savez(run / "snapshots" / "epoch001.npz", other=np.zeros(3))
+    with open(run / "metrics.jsonl", "a") as file:
+        file.write("[1]\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["analyze", "run", str(finished), "--out", str(tmp_path / "both")]) == 0
+    assert main(["analyze", "run", str(finished)]) == 0  # one relative, one absolute
+    assert main(["analyze", "run", "--out", str(tmp_path / "one"), "--embedding", "pca"]) == 0
+    (run / "noise.json").write_text("[1, 2")
+    capsys.readouterr()
+    assert main(["analyze", "run", "--out", str(tmp_path / "two")]) == 2
+    assert "noise.json is damaged" in capsys.readouterr().err

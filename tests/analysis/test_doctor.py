@@ -121,3 +121,9 @@ def test_a_bad_run_says_so_at_its_end(tmp_path: Path, tiny_file: Path, capsys: p
 def test_the_doctor_needs_nothing_else() -> None:
     program = "import sys, plremix.doctor; assert not {'torch', 'numpy'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_drawn_epochs_are_measured_by_what_they_saw() -> None:
+    config = {"lr": 0.1, "batch_size": 64, "epochs": 1, "epoch_images": 64_000}
+    history = [{"epoch": 0, "phase": "train", "clean_count": 40_000, "loss_clean": 0.5}]
+    assert examine(config, history, Facts(images=1_000_000, classes=14, largest_given=0.1)) == []

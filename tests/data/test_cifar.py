@@ -335,6 +335,16 @@ def test_a_stream_of_endless_small_operations_is_refused(monkeypatch: pytest.Mon
         read_pickle(b"\x80\x02](" + b"N" * 2000 + b"e.", "file")
 
 
+def test_a_text_copied_again_and_again_does_not_fill_the_memory() -> None:
+    once = b"c_codecs\nencode\nq\x01X" + (100_000).to_bytes(4, "little") + b"a" * 100_000 + b"q\x02"
+    copies = b"h\x01(h\x02X\x06\x00\x00\x00latin1tR" * 1000
+    tracemalloc.start()
+    with pytest.raises(InputError, match="makes far more data than it holds"):
+        read_pickle(b"\x80\x02](" + once + copies + b"e.", "file")
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
 def test_a_file_far_larger_than_cifar_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_cifar10(tmp_path)
     monkeypatch.setattr(cifar, "LARGEST", 1000)

@@ -86,8 +86,7 @@ def test_pre_training_moves_the_backbone_without_labels_and_is_exact(tiny: Label
         method = method_on(tiny, small_config(pretrain="simclr", pretrain_epochs=3))
         start = copy.deepcopy(method.networks[0].state_dict())
         method.labels = labels
-        losses: list[float] = []
-        pretrain(method.learners, method.config, method.loader, lambda _, loss: losses.append(loss))  # noqa: B023
+        losses = [pretrain(method, epoch) for epoch in range(3)]
         assert losses[-1] < losses[0]
         first = next(name for name in start if name.startswith("backbone."))
         assert not torch.equal(start[first], method.networks[0].state_dict()[first])

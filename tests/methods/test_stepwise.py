@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from plremix.methods.coteaching import disagreeing, exchange
 from plremix.methods.elr import ELR, ELRPlus, bounded, early_learning
 from plremix.methods.forgetting import estimated_rate, kept_share, smallest
 from plremix.methods.jocor import joint_loss
+from plremix.methods.learner import step_together
 
 STEPWISE = [name for name in CONFIGS if name not in ("plremix", "dividemix", "unicon")]
 
@@ -152,3 +154,19 @@ def test_what_can_be_learned_is_learned(method: str) -> None:
     for epoch in range(20):
         trained.train_epoch(epoch)
     assert (trained.logits(data.test_images).argmax(1) == data.test_labels).float().mean() > 0.85
+
+
+def test_networks_that_share_a_backward_pass_move_by_one_scale_of_mixed_precision() -> None:
+    """A step that overflows halves the scale; the other network's gradients still belong to the old one."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+    fabric: Any = SimpleNamespace(strategy=SimpleNamespace(precision=SimpleNamespace(scaler=scaler)))
+    weights = [torch.zeros(1, requires_grad=True) for _ in range(2)]
+    learners: Any = []
+    for weight in weights:
+        bare = torch.optim.SGD([weight], lr=1.0)
+        optimizer = SimpleNamespace(optimizer=bare, step=bare.step, zero_grad=bare.zero_grad)
+        learners.append(SimpleNamespace(optimizer=optimizer))
+    scaler.scale(torch.stack(weights).sum()).backward()
+    step_together(learners, fabric)
+    assert [weight.item() for weight in weights] == [-1.0, -1.0]
+    assert scaler.get_scale() == 8.0

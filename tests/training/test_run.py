@@ -191,9 +191,17 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file:
         train(small_cross_entropy(data=str(tiny_file)), tmp_path / "file" / "run")
 
 
-@pytest.mark.parametrize("contrast", ["plr", "none"])
-def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path, contrast: str) -> None:
-    summary = train(small_config(data=str(tiny_file), devices=2, epochs=2, contrast=contrast), tmp_path / "run")
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"contrast": "plr"},
+        {"contrast": "none"},
+        {"contrast": "simclr", "contrast_side": "noisy", "warmup_contrast": False},  # no gradient for the projector
+        {"contrast": "none", "pretrain": "simclr", "pretrain_epochs": 1},  # nor, there, for the classifier
+    ],
+)
+def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path, parts: dict[str, Any]) -> None:
+    summary = train(small_config(data=str(tiny_file), devices=2, epochs=2, **parts), tmp_path / "run")
     assert summary["status"] == "done"
     assert summary["epochs_done"] == 2
     assert (tmp_path / "run" / "report.html").exists()

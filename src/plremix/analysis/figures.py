@@ -135,6 +135,9 @@ def _gradients(
             temperature=config.temperature if temperature is None else temperature,
         )
         conflicts = gradients.measure(method, run.epochs_done, batches, per_layer)
+        if not gradients.are_finite(conflicts):
+            yield Left("gradients", "no batch has finite gradients: the weights are lost")
+            return
         numbers.update(gradients.summary(conflicts, method.config, run.epochs_done))
         yield gradients.draw(conflicts, numbers)
         if per_layer:

@@ -217,6 +217,12 @@ def _histograms(axes: Axes, by_contrast: dict[str, NDArray[np.float64]], mark: f
     axes.axvline(mark, color="black", linewidth=1)
 
 
+def are_finite(conflicts: list[Conflict]) -> bool:
+    """Whether there is anything to draw for both losses, in every layer that was looked at."""
+    parts = {(one.layer, one.contrast) for one in conflicts}
+    return bool(parts) and all(_values(conflicts, *part).size for part in parts)
+
+
 def _values(conflicts: list[Conflict], layer: str, contrast: str) -> NDArray[np.float64]:
     """Entanglements and ratios (2, n); batches without a gradient of L_SST are left out."""
     values = np.array(

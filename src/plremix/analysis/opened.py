@@ -38,9 +38,12 @@ class OpenedRun:
         if self.folder.metrics.exists():
             for text in self.folder.metrics.read_text(encoding="utf-8").splitlines():
                 try:
-                    lines.append(json.loads(text))
+                    line = json.loads(text)
                 except ValueError:
                     break
+                if not isinstance(line, dict):
+                    break
+                lines.append(line)
         return lines
 
     @property
@@ -51,9 +54,15 @@ class OpenedRun:
     def data(self) -> LabelledImages:
         """The data as it was trained on; that it still is the same is checked."""
         data = load_data(self.config)
-        if self.folder.noise.exists() and json.loads(self.folder.noise.read_text()) != data.given_labels.tolist():
+        if self.folder.noise.exists() and self._noise() != data.given_labels.tolist():
             raise InputError(f"the labels have changed since this run began: they differ from {self.folder.noise}")
         return data
+
+    def _noise(self) -> object:
+        try:
+            return json.loads(self.folder.noise.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"{self.folder.noise} is damaged: {error}") from error
 
     @cached_property
     def is_wrong(self) -> NDArray[np.bool_] | None:
@@ -74,7 +83,9 @@ class OpenedRun:
 
     def method(self) -> Method:
         """A fresh one each time, with the checkpoint's weights: a figure may do with it what it likes."""
-        method = build_method(self.config, self.data, make_fabric(replace(self.config, precision="32-true")))
+        # The checkpoint has the weights; what they once started from is not needed.
+        here = replace(self.config, precision="32-true", compile=False, weights="", download=False)
+        method = build_method(here, self.data, make_fabric(here))
         try:
             method.load_state_dict(self._checkpoint["method"])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:

@@ -60,8 +60,10 @@ class _Reader:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.room = 0  # bytes that may still be made
 
     def read(self, content: bytes) -> Any:
+        self.room = 2 * len(content)  # plain data is made of each of its bytes once
         argument: Any
         for count, (opcode, argument, _) in enumerate(pickletools.genops(content)):
             name = opcode.name
@@ -124,13 +126,22 @@ class _Reader:
         name, arguments = self._last(2)
         if not isinstance(name, _Name) or not isinstance(arguments, tuple):
             raise ValueError("something is called that has no name")
-        self.stack.append(_stand_in(name, arguments))
+        made = _stand_in(name, arguments)
+        self._spend(made.pixels if isinstance(made, _Array) else made)
+        self.stack.append(made)
+
+    def _spend(self, made: Any) -> None:
+        """A small file must not fill the memory by copying one text again and again."""
+        self.room -= made.nbytes if isinstance(made, np.ndarray) else len(made) if isinstance(made, bytes) else 0
+        if self.room < 0:
+            raise InputError("it makes far more data than it holds")
 
     def _build(self) -> None:
         target, state = self._last(2)
         if isinstance(target, _Array):
             _, shape, dtype, fortran, content = state
             target.pixels = _pixels(content, dtype, shape, "F" if fortran else "C")
+            self._spend(target.pixels)
         elif not isinstance(target, _Dtype):
             raise ValueError("a state is set on what has none")
         self.stack.append(target)

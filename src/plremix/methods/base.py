@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from plremix.config import Config
 from plremix.data.files import Images
 from plremix.data.loading import Loader
 from plremix.methods.learner import Learner
@@ -31,9 +32,15 @@ class Method(Protocol):
     """The verbs of a method."""
 
     loader: Loader
+    labels: Tensor  # (N,) as given
+    classes: int
     learners: list[Learner]
     networks: list[Network]
     on_step: Callable[[float], None]  # told the share of the epoch that is done
+
+    @property
+    def config(self) -> Config:
+        """What the run is."""
 
     def train_epoch(self, epoch: int) -> Metrics:
         """Train for one epoch; `phase` and the losses by name."""

@@ -20,6 +20,21 @@ from plremix.randomness import generator
 CHUNK = 128  # images in a pass without gradient: on a CPU larger ones wait for fresh memory, at half the speed
 
 
+def step_together(learners: Sequence[Learner], fabric: Fabric) -> None:
+    """One step of each optimizer after a backward pass that they share: mixed precision may change its scale only once
+    all have moved.
+    """
+    scaler = getattr(fabric.strategy.precision, "scaler", None)
+    for learner in learners:
+        if scaler is None:
+            learner.optimizer.step()
+        else:
+            scaler.step(learner.optimizer.optimizer)
+        learner.optimizer.zero_grad()
+    if scaler is not None:
+        scaler.update()
+
+
 class Predictions(NamedTuple):
     """What a network says of a whole set of images."""
 
@@ -79,10 +94,16 @@ class Learner:
         else:
             self.waiting.append(loss)
 
+    def nothing(self) -> Tensor:
+        """0 with a gradient of 0 for every parameter: several processes wait for those that no loss uses, too."""
+        if self.fabric.world_size == 1:
+            return torch.zeros((), device=self.fabric.device)
+        return 0 * torch.stack([one.sum() for one in self.network.parameters() if one.requires_grad]).sum()
+
     def step(self) -> None:
         """Move by the gradients added so far."""
         if self.waiting:
-            self.fabric.backward(torch.stack(self.waiting).sum())
+            self.fabric.backward(torch.stack([*self.waiting, self.nothing()]).sum())
             self.waiting = []
         self.optimizer.step()
         self.optimizer.zero_grad()

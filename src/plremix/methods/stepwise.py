@@ -17,7 +17,7 @@ from plremix.data.loading import Loader, batches, passes
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
-from plremix.methods.learner import Learner
+from plremix.methods.learner import Learner, step_together
 from plremix.networks import Architecture
 from plremix.randomness import generator
 from plremix.selection import Verdict, judge_labels
@@ -94,9 +94,8 @@ class Stepwise:
 
     def _descend(self, loss: Tensor) -> None:
         """One step of every network's optimizer: their losses have no parameter in common, so their sum will do."""
-        self.fabric.backward(loss)
-        for learner in self.learners:
-            learner.step()
+        self.fabric.backward(torch.stack([loss, *(learner.nothing() for learner in self.learners)]).sum())
+        step_together(self.learners, self.fabric)
 
     # --- what the loop asks for ---
 

@@ -76,7 +76,7 @@ def build_network(architecture: Architecture, generator: torch.Generator) -> Net
     """A network whose start is drawn from `generator` alone; channels last in memory, if it is not narrow."""
     if architecture.timm:
         with torch.random.fork_rng(devices=[]):  # each of timm's models knows best how it starts
-            torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+            torch.default_generator.manual_seed(int(torch.randint(2**62, (), generator=generator)))
             network = Network(architecture)
     else:
         with torch.device("meta"):  # no draw from the global generator

@@ -20,6 +20,7 @@ from plremix.errors import InputError
 from plremix.methods.base import Arrays
 from plremix.networks import MODEL_FILE, Ensemble, model_bytes
 from plremix.selection import Verdict
+from plremix.training import snapshots
 from plremix.training.files import write_bytes, write_text
 
 WHERE_IT_RUNS = (
@@ -109,12 +110,12 @@ class RunFolder:
         _write_arrays(self.snapshots / f"epoch{epoch + 1:03d}.npz", arrays)
 
     def read_snapshots(self) -> dict[int, Arrays]:
-        """By epoch, counted from 1; a file that cannot be read is left out."""
+        """By epoch, counted from 1; a file that cannot be read, or is another one, is left out."""
         found = {}
         for path in sorted(self.snapshots.glob("epoch*.npz")):
             with contextlib.suppress(OSError, ValueError, LookupError, zipfile.BadZipFile):
                 archive = np.load(path, allow_pickle=False)
-                found[int(path.stem.removeprefix("epoch"))] = {name: archive[name] for name in archive.files}
+                found[int(path.stem.removeprefix("epoch"))] = {name: archive[name] for name in snapshots.ARRAYS}
         return dict(sorted(found.items()))
 
     # --- written at the end ---

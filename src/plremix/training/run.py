@@ -109,7 +109,7 @@ class _Run:
         self.method.on_step = progress.step
         self.history: list[dict[str, Any]] = []
         self.seconds: list[float] = []
-        self.pretrain_seconds = 0.0
+        self.pretrain_seconds, self.pretrained = 0.0, 0  # epochs
         self.first = fabric.is_global_zero
 
     def go(self, resume: bool) -> None:
@@ -121,7 +121,7 @@ class _Run:
         self.logger = make_logger(replace(self.config, log=self.config.log if self.first else "none"), self.folder.path)
         status = "failed"
         try:
-            if self.config.pretrain != "none" and not self.folder.checkpoint.exists():
+            if self.config.pretrain != "none" and not self.history:
                 self._pretrain()
             for epoch in range(len(self.history), self.config.epochs):
                 self._epoch(epoch)
@@ -157,13 +157,16 @@ class _Run:
         self.folder.write_snapshot(epoch, snapshots.of_losses(pairs[0], split[0][0], right))
 
     def _pretrain(self) -> None:
-        """Kept in a checkpoint of its own, so that a run that goes on does not do it again."""
-        began = time.perf_counter()
-        pretrain(self.method.learners, self.config, self.method.loader, self.progress.pretrain)
-        self.pretrain_seconds = round(time.perf_counter() - began, 4)
-        if self.first:
-            self._save()
-        self.fabric.barrier()
+        """Each of its epochs ends with a checkpoint, so that a run that goes on does not do it again."""
+        for epoch in range(self.pretrained, self.config.pretrain_epochs):
+            began = time.perf_counter()
+            loss = pretrain(self.method, epoch)
+            self.pretrain_seconds = round(self.pretrain_seconds + time.perf_counter() - began, 4)
+            self.pretrained = epoch + 1
+            if self.first:
+                self._save()
+            self.fabric.barrier()
+            self.progress.pretrain(epoch, loss)
 
     def _save(self) -> None:
         save_checkpoint(
@@ -173,6 +176,8 @@ class _Run:
                 "history": self.history,
                 "seconds": self.seconds,
                 "pretrain_seconds": self.pretrain_seconds,
+                "pretrained": self.pretrained,
+                "precision": self.fabric.strategy.precision.state_dict(),
                 "method": self.method.state_dict(),
             },
         )
@@ -182,7 +187,8 @@ class _Run:
         try:
             self.method.load_state_dict(saved["method"])
             self.history, self.seconds = saved["history"], saved["seconds"]
-            self.pretrain_seconds = saved["pretrain_seconds"]
+            self.pretrain_seconds, self.pretrained = saved["pretrain_seconds"], saved["pretrained"]
+            self.fabric.strategy.precision.load_state_dict(saved["precision"])
         except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error

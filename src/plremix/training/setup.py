@@ -104,7 +104,7 @@ def _noisy_labels(config: Config, data: LabelledImages) -> Tensor:
     clean = data.given_labels if data.true_labels is None else data.true_labels
     if config.noise == "symmetric":
         return noise.symmetric(clean, count, ratio, draws)
-    if config.noise_model == "map":
+    if config.noise_model == "map" or config.noise_map:
         usual = cifar.CIFAR10_MAP if config.data == "cifar10" else None
         return noise.asymmetric(clean, count, ratio, draws, config.class_map() or usual)
     if config.noise_model == "next":

@@ -11,6 +11,7 @@ from plremix.selection import fit_mixture, normalise_losses
 
 POINTS = 256  # paper, sec. 4.3: of right and of wrong labels
 KEPT = 10  # snapshots of a run, about
+ARRAYS = ("rows", "points", "is_clean", "is_right", "means", "covariances", "weights")
 
 
 def is_kept(config: Config, epoch: int) -> bool:

@@ -31,14 +31,12 @@ ANNOTATIONS = "val/val_annotations.txt"
 def load(data_dir: Path, side: int = 64, cache_dir: Path | None = None, *, download: bool = False) -> LabelledImages:
     """The training pictures with their true labels, and the validation pictures as the test set."""
     try:
-        root = published.find_root(TITLE, data_dir, FOLDERS, [("train",), ("val",)])
+        root, wnids, (train, left_out), (test, missing) = _listed(data_dir)
     except InputError as error:
         if not download:
             raise InputError(f"{error}; --download fetches it") from None
-        root = fetch(ARCHIVES["tiny-imagenet"], data_dir)
-    wnids = _wnids(root)
-    train, left_out = _train(root, wnids)
-    test, missing = _test(root, wnids)
+        fetch(ARCHIVES["tiny-imagenet"], data_dir)
+        root, wnids, (train, left_out), (test, missing) = _listed(data_dir)
     words = published.read_words(published.first_of(root, ("words.txt",)))
     folder = cache_dir or data_dir
     labels = train.classes()
@@ -53,6 +51,13 @@ def load(data_dir: Path, side: int = 64, cache_dir: Path | None = None, *, downl
         skipped=(*left_out, *missing),
         pixel_statistics=published.IMAGENET_PIXELS,
     )
+
+
+def _listed(data_dir: Path) -> tuple[Path, list[str], tuple[Entries, Skipped], tuple[Entries, Skipped]]:
+    """The folder, its classes, and what there is to train and to test on."""
+    root = published.find_root(TITLE, data_dir, FOLDERS, [("train",), ("val",)])
+    wnids = _wnids(root)
+    return root, wnids, _train(root, wnids), _test(root, wnids)
 
 
 def _wnids(root: Path) -> list[str]:
