@@ -83,6 +83,8 @@ def test_the_official_archive_is_unpacked_by_download(tmp_path: Path, monkeypatc
     archive = replace(tiny_imagenet.ARCHIVES["tiny-imagenet"], md5=digest)
     monkeypatch.setitem(tiny_imagenet.ARCHIVES, "tiny-imagenet", archive)
     assert len(tiny_imagenet.load(tmp_path / "data", download=True)) == 12
+    shutil.rmtree(tmp_path / "data" / ROOT / "train" / "n06000000")  # half of it is lost: made whole again
+    assert len(tiny_imagenet.load(tmp_path / "data", download=True)) == 12
 
 
 @pytest.mark.parametrize(
