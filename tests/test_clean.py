@@ -15,10 +15,11 @@ from PIL import Image
 from plremix import recipes
 from plremix.cli import main
 from plremix.config import CoDivideConfig
-from plremix.data.sources import own
+from plremix.data.sources import arrays, own
 from plremix.errors import InputError
 from plremix.selection import Verdict
 from plremix.training.budget import epochs_within, parse_time
+from plremix.training.folder import RunFolder
 
 QUICK = ["--epochs", "2", "--width", "4", "--embedding-size", "8", "--device", "cpu", "--quiet"]
 ODD_NAMES = ["with space", 'quote " and , comma', "<script>alert(1)</script>".replace("/", "\u2215"), "классы", "=1+1"]
@@ -214,3 +215,54 @@ def test_strictness_flags_fewer_or_more_by_score() -> None:
 def test_number_labels_are_sorted_by_value(tmp_path: Path) -> None:
     write_images(tmp_path / "in", ["10", "9", "2"], 30)
     assert own.load(tmp_path / "in", 16, 3).classes == ("2", "9", "10")
+
+
+def test_a_resumed_run_keeps_its_settings_and_says_if_other_ones_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos, out = tmp_path / "photos", tmp_path / "run"
+    write_images(photos, ["a", "b"])
+    write_images(tmp_path / "others", ["a", "b"])
+    go = ["--out", str(out), "--resume"]
+    assert main(["clean", str(photos), "--out", str(out), *QUICK]) == 0
+    assert main(["clean", str(photos), *go, "--quiet"]) == 0
+    assert main(["clean", str(photos), *go, *QUICK]) == 0
+    capsys.readouterr()
+    for words, told in [
+        ([str(photos), *go, "--epochs", "9"], "epochs was 2 and is 9"),
+        ([str(photos), *go, "--strictness", "0.9"], "strictness was 0.5 and is 0.9"),
+        ([str(tmp_path / "others"), *go], "holds a run on"),
+        ([str(photos), "--out", str(out)], "holds a run already"),
+        ([str(photos), "--out", str(tmp_path / "new"), "--test", "nowhere"], "--test nowhere does not exist"),
+    ]:
+        assert main(["clean", *words]) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_images_without_a_class_are_told_and_hidden_ones_passed_over(tmp_path: Path) -> None:
+    write_images(tmp_path / "photos", ["a", "b"])
+    for place in ("stray.png", ".hidden.png", "a/.thumbnails/small.png"):
+        (tmp_path / "photos" / place).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (16, 16)).save(tmp_path / "photos" / place)
+    found = own.load(tmp_path / "photos", 16, 3)
+    assert len(found) == 60
+    assert [name for name, _ in found.skipped] == ["stray.png"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_tables_come_with_any_usual_separator(tmp_path: Path, separator: str) -> None:
+    write_images(tmp_path, ["a", "b"])
+    rows = [separator.join(["file", "kind of thing"])]
+    rows += [separator.join([f"{path.parent.name}/{path.name}", path.parent.name]) for path in tmp_path.glob("*/*.png")]
+    (tmp_path / "list.csv").write_text("\n".join(rows))
+    assert len(own.load(tmp_path / "list.csv", 16, 3, label_column="kind of thing")) == 60
+
+
+@pytest.mark.parametrize(("trusted", "action"), [(True, "relabel"), (False, "review")])
+def test_networks_that_collapsed_do_not_relabel(tmp_path: Path, trusted: bool, action: str) -> None:
+    data = arrays.from_arrays(blobs(6, classes=2, wrong=0.0))
+    flagged = data.given_labels.numpy() == 1
+    sure = np.full(6, 0.9)
+    verdict = Verdict(np.where(flagged, 0.1, 0.9), flagged, np.zeros(6, np.int64), sure)
+    RunFolder(tmp_path).write_labels(data, verdict, trusted=trusted)
+    assert [row["action"] for row in rows_of(tmp_path / "labels_corrected.csv")] == ["keep", action] * 3

@@ -174,24 +174,24 @@ def train(words: Arguments) -> None:
 def clean(words: Arguments) -> None:
     """plremix clean PATH [flags]"""
     flags, config = _clean_arguments(words)
-    out = flags.out or Path("runs") / f"clean-{Path(config.data).stem}"
+    out = flags.out or _clean_folder(config.data)
     from plremix.training import budget, export_tree, load_data
     from plremix.training import train as run
     from plremix.training.folder import RunFolder
 
-    folder = RunFolder(out)
-    if flags.resume and folder.config.exists():
-        config = read_config(folder.config)
-    else:
+    folder, data = RunFolder(out), None
+    folder.check_free(flags.resume)
+    seconds = None if flags.time_budget is None else budget.parse_time(flags.time_budget)
+    if not folder.config.exists():
         data = load_data(config)
         expected = budget.expected_seconds(config, data)
-        if flags.time_budget is not None:
-            epochs = budget.epochs_within(config, expected, budget.parse_time(flags.time_budget))
+        if seconds is not None:
+            epochs = budget.epochs_within(config, expected, seconds)
             expected *= epochs / config.epochs
             config = recipes.scaled(config, epochs)
         if not flags.quiet:
             _print_plan(config, len(data), len(data.classes), tuple(data.images.shape[1:]), expected)
-    summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet))
+    summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet), data=data)
     exported = None
     if flags.export_folder is not None:
         exported = export_tree(folder, Path(config.data), flags.export_folder)
@@ -206,6 +206,10 @@ def clean(words: Arguments) -> None:
         print(f"lists: {folder.labels}, {folder.corrected}; classifier: {folder.model}")
         if exported is not None:
             print(f"corrected tree: {flags.export_folder} ({exported:,} links)")
+
+
+def _clean_folder(data: str) -> Path:
+    return Path("runs") / f"clean-{Path(data).stem}"
 
 
 def _print_plan(config: Config, images: int, classes: int, shape: tuple[int, ...], expected: float) -> None:
@@ -437,6 +441,14 @@ def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
         if not words or words[0].startswith("-"):
             raise InputError("plremix clean needs a folder with a sub-folder a class, a .csv or an .npz file first")
         path, words = Path(words[0]), words[1:]
+        saved = Path(_value_of("--out", words) or _clean_folder(str(path))) / "config.json"
+        if "--resume" in words and saved.exists():  # the run's own settings; a flag that says otherwise is told
+            default = read_config(saved)
+            if Path(default.data).absolute() != path.absolute():
+                raise InputError(f"{saved.parent} holds a run on {default.data}, not on {path}; choose another --out")
+            return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
+        if (test := _value_of("--test", words)) is not None and not Path(test).exists():
+            raise InputError(f"--test {test} does not exist")
         from plremix.training import has_gpu, look_at
 
         image_column, label_column = (_value_of(flag, words) or "" for flag in ("--image-column", "--label-column"))

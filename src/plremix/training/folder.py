@@ -58,9 +58,8 @@ class RunFolder:
 
     def open(self, config: Config, resume: bool) -> None:
         """Make the folder for this config, or check that it is the folder of this config."""
+        self.check_free(resume)
         if self.config.exists():
-            if not resume:
-                raise InputError(f"{self.path} holds a run already; go on with it by --resume, or choose another --out")
             self.check_same(config)
             return
         try:
@@ -71,6 +70,13 @@ class RunFolder:
             write_text(self.config, json.dumps(content, indent=2) + "\n")
         except OSError as error:
             raise InputError(f"the folder {self.path} cannot be written: {error.strerror or error}") from error
+
+    def check_free(self, resume: bool) -> None:
+        """A folder that holds a run is not for another one."""
+        if self.config.exists() and not resume:
+            raise InputError(
+                f"{self.path} holds a run already; go on with it by --resume, choose another --out, or delete it"
+            )
 
     def check_same(self, config: Config) -> None:
         """Going on needs the settings that the run began with."""
@@ -140,8 +146,8 @@ class RunFolder:
         if data.skipped:
             _write_csv(self.skipped, ["id", "reason"], data.skipped)
 
-    def write_labels(self, data: LabelledImages, verdict: Verdict) -> None:
-        """`labels.csv` and, from it, the proposed corrections."""
+    def write_labels(self, data: LabelledImages, verdict: Verdict, *, trusted: bool = True) -> None:
+        """`labels.csv` and, from it, the proposed corrections: where networks are not to be trusted, all for review."""
         names = data.classes
         given = [names[label] for label in data.given_labels.tolist()]
         predicted = [names[label] for label in verdict.predicted.tolist()]
@@ -150,7 +156,7 @@ class RunFolder:
         _write_csv(self.labels, header, rows)
 
         corrected = verdict.corrected(data.given_labels.numpy())
-        sure = (verdict.confidence >= SURE) & (corrected != data.given_labels.numpy())
+        sure = (verdict.confidence >= SURE) & (corrected != data.given_labels.numpy()) & trusted
         action = np.where(verdict.is_label_issue, np.where(sure, "relabel", "review"), "keep").tolist()
         header = ["id", "given_label", "corrected_label", "action"]
         proposed = [names[label] for label in corrected.tolist()]

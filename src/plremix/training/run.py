@@ -18,7 +18,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 from plremix.config import Config
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles
-from plremix.doctor import Facts, examine
+from plremix.doctor import ONE_CLASS, Facts, examine
 from plremix.errors import InputError
 from plremix.methods.base import Method, Metrics
 from plremix.methods.pretraining import pretrain
@@ -35,8 +35,18 @@ from plremix.training.setup import build_method, load_data, on_device
 log = logging.getLogger("plremix")
 
 
-def train(config: Config, out: Path, *, resume: bool = False, progress: type[Silent] = Silent) -> dict[str, Any]:
-    """Run a config from start to end, or on from where it stopped; returns what `summary.json` holds."""
+def train(
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: type[Silent] = Silent,
+    data: LabelledImages | None = None,
+) -> dict[str, Any]:
+    """Run a config from start to end, or on from where it stopped; returns what `summary.json` holds.
+
+    `data` is what `load_data(config)` gives, for who has it already.
+    """
     fabric = make_fabric(config)
     check_logger(config)
     folder = RunFolder(out)
@@ -53,16 +63,16 @@ def train(config: Config, out: Path, *, resume: bool = False, progress: type[Sil
         run(fabric)
         fabric.barrier()
     elif config.devices == 1:
-        run(fabric, data=_prepare(config, folder, resume))
+        run(fabric, data=_prepare(config, folder, resume, data))
     else:
         _prepare(config, folder, resume)
         _launch(fabric, run)
     return folder.read_summary()
 
 
-def _prepare(config: Config, folder: RunFolder, resume: bool) -> LabelledImages:
+def _prepare(config: Config, folder: RunFolder, resume: bool, data: LabelledImages | None = None) -> LabelledImages:
     """All that can be wrong is told here, before the first step and by one process."""
-    data = load_data(config)
+    data = load_data(config) if data is None else data
     folder.open(config, resume)
     folder.keep_noise(data.given_labels.tolist(), resume)
     folder.write_skipped(data)
@@ -220,7 +230,6 @@ class _Run:
         networks = [network.cpu() for network in self.method.networks]
         resize = self.config.resize if isinstance(self.data.images, ImageFiles) else 0
         self.folder.write_model(Ensemble(networks, self.data.classes, self.data.side, mean, std, resize))
-        self.folder.write_labels(self.data, verdict)
         self.folder.write_split(details)
         if self.data.true_labels is not None:
             wrong = (self.data.given_labels != self.data.true_labels).numpy()
@@ -231,6 +240,8 @@ class _Run:
         found["images"], found["flagged"] = len(self.data), int(verdict.is_label_issue.sum())
         largest = float(np.bincount(verdict.predicted).max() / len(self.data))
         summary = {**self._summary("done", largest_predicted=largest, noise_rate_estimate=rate), **found}
+        collapsed = largest >= ONE_CLASS > facts_of(self.data).largest_given
+        self.folder.write_labels(self.data, verdict, trusted=not collapsed)
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
         self.folder.write_summary(summary)
 

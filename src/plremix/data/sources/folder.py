@@ -26,6 +26,9 @@ def read(path: Path) -> ListedFiles:
         raise InputError(f"{path} has no images in sub-folders; expected {path}/<class>/<image>.png, .jpg, ...")
     for name in empty:
         found.leave_out(f"{name}/", "the class folder has no images")
+    for entry in sorted(path.iterdir()):
+        if entry.is_file() and _is_image(entry.name):
+            found.leave_out(entry.name, "it lies beside the class folders, so it has no class")
     return found
 
 
@@ -38,10 +41,14 @@ def images_below(folder: Path) -> Iterator[Path]:
             inside.clear()
             continue
         seen.add(real)
-        inside.sort()
+        inside[:] = sorted(name for name in inside if not name.startswith("."))
         for name in sorted(files):
-            if Path(name).suffix.lower() in ENDINGS and not name.startswith("."):
+            if _is_image(name):
                 yield Path(place) / name
+
+
+def _is_image(name: str) -> bool:
+    return Path(name).suffix.lower() in ENDINGS and not name.startswith(".")
 
 
 def _sub_folders(path: Path) -> list[Path]:

@@ -16,7 +16,9 @@ def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFi
     """The rows in order; a row without image or label, and one that comes twice, is left out with a reason."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
+            separator = _separator(file.readline())
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=separator)
             header = [name.strip() for name in reader.fieldnames or []]
             reader.fieldnames = header
             image = _column(header, image_column, IMAGE_COLUMNS, "--image-column", path)
@@ -27,6 +29,11 @@ def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFi
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is not a CSV file in UTF-8: {error}") from error
     return _listed(path, rows)
+
+
+def _separator(header: str) -> str:
+    """Comma, semicolon, tab or bar: whichever the first line has most of."""
+    return max(",;\t|", key=header.count)
 
 
 def _listed(path: Path, rows: list[tuple[str, str]]) -> ListedFiles:
