@@ -45,7 +45,7 @@ def write_report(
     environment.filters["percent"] = lambda share: "–" if share is None else f"{share:.1%}"
     html = environment.get_template("report.html").render(
         config=config,
-        name=config["recipe"] if config["recipe"] != "own" else Path(str(config["data"])).name,
+        name=Path(str(config.get("data"))).name if config.get("recipe") == "own" else config.get("recipe"),
         summary=summary,
         findings=summary.get("findings", []),
         count=len(data),
