@@ -87,6 +87,13 @@ def test_a_warm_up_that_is_too_long(tmp_path: Path) -> None:
     assert findings(tmp_path, blobs(count=120, wrong=0.6), small_config, **changes, **views) == ["warm-up too long"]
 
 
+def test_a_real_run_that_is_cut_off_while_it_climbs(tmp_path: Path) -> None:
+    slow = {"epochs": 6, "lr": 0.00015, "lr_epochs": ()}  # 450 steps: enough, had they been larger
+    assert findings(tmp_path, blobs(600), **slow) == ["too few steps"]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert "still climbs" in summary["findings"][0]["what"]
+
+
 def test_a_run_that_still_climbs_at_its_end() -> None:
     facts = Facts(images=1000, classes=10, largest_given=0.1)
     config = small_cross_entropy(epochs=20).as_dict()
