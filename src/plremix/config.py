@@ -50,6 +50,7 @@ ViewName = Literal[
 ]
 
 
+LrSchedule = Literal["steps", "linear", "cosine", "restarts"]
 ContrastName = Literal["none", "simclr", "scl", "plr", "plr-queue"]
 
 
@@ -58,7 +59,13 @@ class Config:
     """What every run has, whatever its method."""
 
     # Fields that are counted in epochs: they follow when --epochs changes a recipe's length.
-    schedules: ClassVar[tuple[str, ...]] = ("lr_epochs", "kappa_epochs", "given_label_epochs", "pretrain_epochs")
+    schedules: ClassVar[tuple[str, ...]] = (
+        "lr_epochs",
+        "lr_period",
+        "kappa_epochs",
+        "given_label_epochs",
+        "pretrain_epochs",
+    )
 
     recipe: tyro.conf.Suppress[str] = "own"
     """The recipe that this run started from."""
@@ -155,10 +162,17 @@ class Config:
     lr: float = 0.02  # published code
     """Learning rate of SGD."""
     lr_epochs: Integers = (200,)  # published code
-    """Epochs at which the learning rate is divided by ten; linear: the epoch from which it falls to 0."""
-    lr_schedule: Literal["steps", "linear", "cosine"] = "steps"  # published code
-    """How the learning rate falls; cosine: from the start to a hundredth at the end."""
-    optimizer: Literal["sgd", "adam"] = "sgd"  # published code
+    """Epochs at which the learning rate takes a step; linear: the epoch from which it falls to 0."""
+    lr_factor: float = 0.1  # published code; ELR: 0.01
+    """What the learning rate is multiplied by at each step."""
+    lr_schedule: LrSchedule = "steps"  # published code
+    """How the learning rate falls; cosine: from the start to --lr-floor at the end of --lr-period, and up again after
+    it; restarts: the same, but begun anew."""
+    lr_period: int | None = None  # UNICON: 280 of 350 epochs; ELR: 10
+    """Epochs that a cosine falls for; None: the whole run."""
+    lr_floor: float = 0.01  # UNICON
+    """Where a cosine ends, as a share of --lr."""
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"  # published code
     """The optimizer."""
     momentum: float = 0.9  # published code
     """Momentum of SGD."""
@@ -241,6 +255,9 @@ class Config:
         )
         _require(self.small_crops >= 1, "--small-crops", self.small_crops, "at least 1")
         _require(_rising(self.lr_epochs), "--lr-epochs", self.lr_epochs, "rising epochs from 0 up")
+        _require(0 < self.lr_factor <= 1, "--lr-factor", self.lr_factor, "above 0 and up to 1")
+        _require(self.lr_period is None or self.lr_period >= 1, "--lr-period", self.lr_period, "at least 1")
+        _require(0 <= self.lr_floor <= 1, "--lr-floor", self.lr_floor, "from 0 to 1")
         _require(self.devices >= 1, "--devices", self.devices, "at least 1")
         _require(self.nodes >= 1, "--nodes", self.nodes, "at least 1")
         _require(self.seed >= 0, "--seed", self.seed, "0 or more")
@@ -285,12 +302,14 @@ class Config:
 
     def learning_rate(self, epoch: int) -> float:
         """The rate of an epoch, by the schedule."""
-        if self.lr_schedule == "cosine":
-            return self.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * epoch / self.epochs)) / 2)
+        if self.lr_schedule in ("cosine", "restarts"):
+            period = self.lr_period or self.epochs
+            place = epoch % period if self.lr_schedule == "restarts" else epoch
+            return self.lr * (self.lr_floor + (1 - self.lr_floor) * (1 + math.cos(math.pi * place / period)) / 2)
         if self.lr_schedule == "linear":
             start = self.lr_epochs[0] if self.lr_epochs else 0
             return self.lr * min(1.0, (self.epochs - epoch) / max(1, self.epochs - start))
-        return self.lr * 0.1 ** sum(epoch >= milestone for milestone in self.lr_epochs)
+        return self.lr * self.lr_factor ** sum(epoch >= milestone for milestone in self.lr_epochs)
 
     def kappa_at(self, epoch: int) -> int:
         """kappa of an epoch."""
@@ -330,12 +349,14 @@ class SmallLossConfig(Config):
 
     schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "forget_epochs")
 
-    optimizer: Literal["sgd", "adam"] = "adam"  # published code
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam"  # published code
     """The optimizer."""
     lr: float = 0.001  # published code
     """Learning rate."""
-    lr_schedule: Literal["steps", "linear", "cosine"] = "linear"  # published code
+    lr_schedule: LrSchedule = "linear"  # published code
     """How the learning rate falls."""
+    late_beta1: float | None = None  # published code: 0.1
+    """Adam's first momentum from the first of --lr-epochs on; None: 0.9 to the end."""
     weight_decay: float = 0.0  # published code
     """Weight decay."""
     forget_rate: float | Literal["auto"] = "auto"
@@ -348,6 +369,14 @@ class SmallLossConfig(Config):
         rate = self.forget_rate
         _require(rate == "auto" or 0 <= rate < 1, "--forget-rate", rate, "from 0 to below 1, or auto")
         _require(self.forget_epochs >= 1, "--forget-epochs", self.forget_epochs, "at least 1")
+        late = self.late_beta1
+        _require(late is None or 0 <= late < 1, "--late-beta1", late, "from 0 to below 1")
+        _require(late is None or self.optimizer != "sgd", "--late-beta1", late, "left out with --optimizer sgd")
+
+    def beta1(self, epoch: int) -> float:
+        """Adam's first momentum in an epoch."""
+        falls = epoch >= (self.lr_epochs[0] if self.lr_epochs else 0)
+        return self.late_beta1 if self.late_beta1 is not None and falls else 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,15 +411,24 @@ class JoCoRConfig(SmallLossConfig):
 class ELRConfig(Config):
     """Early-learning regularisation: predictions stay near their own running mean."""
 
+    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "elr_epochs", "ema_epochs")
+
     method: Literal["elr", "elr-plus"] = "elr"
     elr_weight: float = 3.0  # published code, CIFAR-10: lambda
     """Weight of the regulariser."""
+    elr_epochs: int = 0  # published code of ELR+ on CIFAR-100: 40,000 steps
+    """ELR+: epochs over which that weight grows; 0: it is there at once."""
     elr_momentum: float = 0.7  # published code, CIFAR-10: beta
     """How slowly a sample's target follows the predictions."""
     mixup_alpha: float = 1.0  # published code of ELR+
     """ELR+: shares of blended images are drawn from Beta(alpha, alpha)."""
     ema: float = 0.997  # published code of ELR+
     """ELR+: how slowly the networks that make the targets follow, at the end of the run."""
+    ema_epochs: int | None = None  # published code: 40,000 steps on CIFAR, 0 elsewhere
+    """ELR+: epochs over which they become that slow; None: 57 % of the run (114 of 200); 0: at once, after a start in
+    which they are the mean of all steps."""
+    reweight_labels: bool = False  # published code of ELR+: on for CIFAR-100
+    """ELR+: multiply the blended labels by the blended targets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -398,6 +436,8 @@ class ELRConfig(Config):
         _require(0 <= self.elr_momentum < 1, "--elr-momentum", self.elr_momentum, "from 0 to below 1")
         _require(_positive(self.mixup_alpha), "--mixup-alpha", self.mixup_alpha, "above 0")
         _require(0 <= self.ema < 1, "--ema", self.ema, "from 0 to below 1")
+        _require(self.elr_epochs >= 0, "--elr-epochs", self.elr_epochs, "0 or more")
+        _require(self.ema_epochs is None or self.ema_epochs >= 0, "--ema-epochs", self.ema_epochs, "0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,6 +458,12 @@ class CoDivideConfig(Config):
     """Whether the contrast sees both sides of the split or the noisy one alone."""
     warmup_contrast: bool = True  # published code; UNICON: none
     """Contrast with every other sample in warm-up."""
+    divide_anew: bool = False  # UNICON
+    """Divide again before the second network's turn, instead of once an epoch for both."""
+    loss_history: int = 1  # DivideMix at 90 %: 5
+    """Epochs whose losses, each scaled to 0..1, are averaged before a mixture is fitted to them; 1: none but this."""
+    mixture_steps: int = 10  # published code; C2D: 100
+    """Iterations of the mixture's fit at most."""
 
     # --- semi-supervised part
     warmup_epochs: int = 10  # published code
@@ -426,6 +472,10 @@ class CoDivideConfig(Config):
     """The view that warm-up's cross-entropy is taken on."""
     warmup_entropy: bool = False  # published code: on for asymmetric noise
     """Add the negative entropy of the predictions in warm-up."""
+    warmup_images: int = 0  # DivideMix on Clothing1M: 64,000, twice as many as later
+    """Images drawn for an epoch of warm-up; 0: --epoch-images."""
+    warmup_clip: float = 0.0  # C2D: 1
+    """Longest gradient of a step in warm-up; 0: no bound."""
     lambda_u: float | Literal["auto"] = 25.0  # published code
     """Weight of the noisy side, reached over --ramp-epochs; auto: by the noise rate that the first split shows."""
     ramp_epochs: int = 16  # published code
@@ -436,6 +486,13 @@ class CoDivideConfig(Config):
     """MixUp draws its share from Beta(beta, beta)."""
     clean_threshold: float = 0.5  # published code
     """A sample is clean if its probability is above this."""
+    learned_view: Literal["strong", "guessed"] = "strong"  # published code; DivideMix: guessed
+    """Whether images are learned from in strong views or in those that their labels were guessed from."""
+    noisy_batch: Literal["same", "by-share"] = "same"  # published code; UNICON: by-share
+    """Noisy samples of a step: as many as clean ones, or half of that over the clean side's share of the data
+    (at most four times as many)."""
+    learn_noisy: bool = True  # published code; DivideMix on Clothing1M and WebVision: off
+    """Learn from the noisy side's own images; off: they are only blended into the clean side's."""
     neighbours: int = 10  # ours: holds on digits and Fashion-MNIST
     """Neighbours of a sample in the graph of --split neighbours."""
     neighbour_alpha: float = 0.99  # ours: holds on digits and Fashion-MNIST
@@ -470,6 +527,23 @@ class CoDivideConfig(Config):
         _require(self.neighbour_epochs >= 0, "--neighbour-epochs", self.neighbour_epochs, "0 or more")
         _require(0 <= self.neighbour_alpha < 1, "--neighbour-alpha", self.neighbour_alpha, "from 0 to below 1")
         _require(self.ramp_epochs >= 1, "--ramp-epochs", self.ramp_epochs, "at least 1")
+        _require(self.mixture_steps >= 1, "--mixture-steps", self.mixture_steps, "at least 1")
+        _require(self.loss_history >= 1, "--loss-history", self.loss_history, "at least 1")
+        averaged = self.loss_history > 1
+        _require(
+            not averaged or self.split in ("mixture1d", "mixture2d"),
+            "--loss-history",
+            self.loss_history,
+            f"1 with --split {self.split}, which fits no mixture",
+        )
+        _require(
+            not averaged or not self.epoch_images,
+            "--loss-history",
+            self.loss_history,
+            "1 with --epoch-images: other samples have losses in each epoch",
+        )
+        _require(self.warmup_images >= 0, "--warmup-images", self.warmup_images, "0 or more")
+        _require(0 <= self.warmup_clip < math.inf, "--warmup-clip", self.warmup_clip, "0 or more")
         for name in ("sharpen", "beta", "neighbour_sharpness"):
             _require(_positive(getattr(self, name)), _flag(name), getattr(self, name), "above 0")
         _require(

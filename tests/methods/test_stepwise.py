@@ -15,11 +15,13 @@ from helpers import SMALL, blobs, method_on, same_state
 from plremix.config import CONFIGS, Config, ELRConfig, config_class
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
+from plremix.methods import elr
 from plremix.methods.coteaching import disagreeing, exchange
 from plremix.methods.elr import ELR, ELRPlus, bounded, early_learning
 from plremix.methods.forgetting import estimated_rate, kept_share, smallest
 from plremix.methods.jocor import joint_loss
 from plremix.methods.learner import step_together
+from plremix.randomness import beta, generator
 
 STEPWISE = [name for name in CONFIGS if name not in ("plremix", "dividemix", "unicon")]
 
@@ -89,8 +91,8 @@ def test_elrs_regulariser_and_targets_are_the_papers_formulas(tiny: LabelledImag
     mine, seen = torch.tensor([4, 9]), bounded(torch.randn(2, 3, generator=draws))
     method._follow(0, mine, seen)
     moved = method._follow(0, mine, seen)
-    beta = ELRConfig().elr_momentum
-    assert torch.allclose(moved, (1 - beta**2) * seen / seen.sum(1, keepdim=True), atol=1e-6)
+    momentum = ELRConfig().elr_momentum
+    assert torch.allclose(moved, (1 - momentum**2) * seen / seen.sum(1, keepdim=True), atol=1e-6)
     assert method.targets[0, [0, 1]].abs().sum() == 0
 
 
@@ -100,14 +102,96 @@ def test_elr_plus_targets_come_from_the_other_networks_slow_copy(tiny: LabelledI
         for parameter in method.followers[1].parameters():
             parameter.zero_()
     weak = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    method.losses(torch.arange(4), weak, 0, 0)
-    beta = method.config.elr_momentum
-    assert torch.allclose(method.targets[0, :4], torch.full((4, 3), (1 - beta) / 3), atol=1e-5), "a blank network"
-    assert not torch.allclose(method.targets[1, :4], torch.full((4, 3), (1 - beta) / 3), atol=1e-3)
+    method.losses(torch.arange(4), weak, 0, 0, 9)
+    blank = torch.full((4, 3), (1 - method.config.elr_momentum) / 3)
+    assert torch.allclose(method.targets[0, :4], blank, atol=1e-5), "a blank network"
+    assert not torch.allclose(method.targets[1, :4], blank, atol=1e-3)
     before = next(method.followers[0].parameters()).clone()
-    method.after_step(0, 0.0)
+    method.after_step(0, 0, 9)
     assert torch.allclose(next(method.followers[0].parameters()), next(method.networks[0].parameters()), atol=0.01)
     assert before.shape == next(method.followers[0].parameters()).shape
+
+
+def test_elr_plus_weighs_blended_labels_by_the_targets(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published code on CIFAR-100: label times target, brought back to a sum of 1."""
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    monkeypatch.setattr(elr, "soft_cross_entropy", lambda logits, labels: seen.append(labels) or logits.sum())
+    weak = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    for reweight in (False, True):
+        method: ELRPlus = method_on(tiny, config_of("elr-plus", reweight_labels=reweight))
+        method.losses(torch.arange(4), weak, 0, 0, 9)
+    config, targets = method.config, method.targets
+    for index in (0, 1):
+        share = beta(config.mixup_alpha, generator(config.seed, "share", index, 0, 0))
+        share = max(share, 1 - share)
+        partners = torch.randperm(4, generator=generator(config.seed, "mixup", index, 0, 0, 0)).tolist()
+        for row, partner in enumerate(partners):
+            label, other = (torch.eye(3)[tiny.given_labels[i]] for i in (row, partner))
+            blended = share * label + (1 - share) * other
+            assert torch.allclose(seen[index][row], blended, atol=1e-6), "not by default"
+            weighed = blended * (share * targets[index, row] + (1 - share) * targets[index, partner])
+            assert torch.allclose(seen[2 + index][row], weighed / weighed.sum(), atol=1e-6)
+
+
+def test_elr_plus_reaches_its_weight_and_its_slowness_bit_by_bit(tiny: LabelledImages) -> None:
+    weak = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    at_once, slowly = (
+        method_on(tiny, config_of("elr-plus", epochs=10, elr_epochs=epochs)).losses(torch.arange(8), weak, 2, 4, 10)
+        for epochs in (0, 5)
+    )
+    steps, full = 2 * 10 + 5, 5 * 10  # done with this step, and until the weight is whole
+    weight = math.exp(-5 * (1 - steps / full) ** 2)
+    assert slowly["loss_elr_0"].item() == pytest.approx(weight * at_once["loss_elr_0"].item(), rel=1e-5)
+    assert slowly["loss_classifier_1"].item() == at_once["loss_classifier_1"].item()
+
+    by_epochs: ELRPlus = method_on(tiny, config_of("elr-plus", epochs=10, ema_epochs=5, ema=0.9))
+    assert by_epochs._momentum(2, 4, 10) == pytest.approx(0.9 * weight)
+    assert by_epochs._momentum(7, 0, 10) == 0.9
+    by_steps: ELRPlus = method_on(tiny, config_of("elr-plus", epochs=10, ema_epochs=0, ema=0.9))
+    assert [by_steps._momentum(0, step, 10) for step in (0, 1, 2)] == pytest.approx([1 / 2, 2 / 3, 3 / 4])
+    assert by_steps._momentum(1, 5, 10) == 0.9
+    usual: ELRPlus = method_on(tiny, config_of("elr-plus", epochs=200))
+    assert usual._momentum(113, 9, 10) == pytest.approx(0.997)
+    assert usual._momentum(50, 0, 10) == pytest.approx(0.997 * math.exp(-5 * (1 - 50.1 / 114) ** 2))
+
+
+@pytest.mark.parametrize("method", ["co-teaching", "co-teaching-plus", "jocor"])
+def test_adams_first_momentum_is_small_where_the_learning_rate_falls(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, epochs=4, lr_epochs=(2,), late_beta1=0.1, forget_rate=0.2))
+    momenta: list[set[float]] = []
+    for epoch in range(4):
+        trained.train_epoch(epoch)
+        momenta.append({group["betas"][0] for one in trained.learners for group in one.optimizer.param_groups})
+    assert momenta == [{0.9}, {0.9}, {0.1}, {0.1}]
+
+    weight = next(trained.networks[0].parameters())
+    old, state = weight.detach().clone(), trained.learners[0].optimizer.state[weight]
+    before = {name: value.clone() for name, value in state.items()}
+    trained.learners[0].descend(weight.square().sum())
+    mean = 0.1 * before["exp_avg"] + 0.9 * 2 * old
+    square = 0.999 * before["exp_avg_sq"] + 0.001 * (2 * old) ** 2
+    count = float(before["step"]) + 1
+    rate = trained.config.learning_rate(3)
+    moved = rate * mean / (1 - 0.1**count) / ((square / (1 - 0.999**count)).sqrt() + 1e-8)
+    assert torch.allclose(weight, old - moved, atol=1e-6)
+
+
+def test_adamw_decays_weights_beside_the_step(tiny: LabelledImages) -> None:
+    """Without a gradient Adam's own decay would become a step of full length; AdamW's is lr times decay."""
+    learner = method_on(tiny, config_of("cross-entropy", optimizer="adamw", lr=0.1, weight_decay=0.5)).learners[0]
+    weight = next(learner.network.parameters())
+    before = weight.detach().clone()
+    learner.descend(0 * torch.stack([one.sum() for one in learner.network.parameters()]).sum())
+    assert torch.allclose(weight, before * (1 - 0.1 * 0.5), atol=1e-6)
+
+
+def test_a_gradient_is_shortened_where_a_bound_is_given(tiny: LabelledImages) -> None:
+    for longest, expected in ((0.0, 1.0), (0.25, 0.25), (5.0, 1.0)):
+        learner = method_on(tiny, config_of("cross-entropy", lr=1.0, weight_decay=0.0, momentum=0.0)).learners[0]
+        weight = next(learner.network.parameters())
+        before = weight.detach().clone()
+        learner.descend(weight.flatten()[0] * 1.0, longest)
+        assert (weight - before).norm().item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_noise_rate_is_read_from_the_networks() -> None:
@@ -135,7 +219,8 @@ def test_every_method_trains_with_every_contrast(method: str, contrast: str, tin
 @pytest.mark.parametrize("contrast", ["none", "plr-queue"])
 @pytest.mark.parametrize("method", STEPWISE)
 def test_state_goes_on_exactly(method: str, contrast: str, tiny: LabelledImages) -> None:
-    config = config_of(method, contrast=contrast, forget_epochs=1, epochs=3, queue_size=20)
+    more = {"late_beta1": 0.1, "ema_epochs": 0, "elr_epochs": 2, "reweight_labels": True}
+    config = config_of(method, contrast=contrast, forget_epochs=1, epochs=3, queue_size=20, **more)
     straight, broken, resumed = (method_on(tiny, config) for _ in range(3))
     for epoch in range(2):
         straight.train_epoch(epoch)

@@ -28,6 +28,8 @@ class CoTeaching(Stepwise):
 
     def start_epoch(self, epoch: int) -> Metrics:
         """Before anything is forgotten, the rate is estimated if nobody told it: the networks have learned a little."""
+        for learner in self.learners:
+            learner.set_beta1(self.config.beta1(epoch))
         told = self.config.forget_rate
         self.first = 0 if told != "auto" else self.config.forget_epochs
         if self.rate is None and epoch >= self.first:
@@ -37,7 +39,7 @@ class CoTeaching(Stepwise):
                 self.rate = told
         return {"forget_rate": self.rate or 0.0}
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, given = self.config, self.labels[mine]
         logits = [learner.forward(weak).logits for learner in self.learners]
         share = kept_share(self.rate or 0.0, epoch, self.first, config.forget_epochs)

@@ -11,6 +11,6 @@ from plremix.methods.stepwise import Losses, Stepwise
 class CrossEntropy(Stepwise):
     """One network, every given label believed."""
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         logits = self.learners[0].forward(weak).logits
         return {"loss": F.cross_entropy(logits, self.labels[mine])}

@@ -35,7 +35,7 @@ class ELR(Stepwise):
         super().__init__(config, loader, labels, architecture, fabric)
         self.targets = torch.zeros(self.networks_used, len(labels), self.classes, device=labels.device)
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config = self.config
         logits = self.learners[0].forward(weak).logits
         targets = self._follow(0, mine, bounded(logits.detach()))
@@ -75,8 +75,9 @@ class ELRPlus(ELR):
         super().__init__(config, loader, labels, architecture, fabric)
         self.followers = [copy.deepcopy(network).requires_grad_(False) for network in self.networks]
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, seen = self.config, {}
+        weight = config.elr_weight * slow_start(epoch + (step + 1) / steps, config.elr_epochs)
         given = F.one_hot(self.labels[mine], self.classes).float()
         for index, learner in enumerate(self.learners):
             with torch.no_grad():
@@ -88,18 +89,28 @@ class ELRPlus(ELR):
             images, both = mixup(weak, torch.cat([given, targets], dim=1), max(share, 1 - share), partners)
             logits = learner.forward(images).logits
             labels, mixed = both.split(self.classes, dim=1)  # type: ignore[no-untyped-call]
+            if config.reweight_labels:
+                labels = F.normalize(labels * mixed, p=1.0, dim=1)
             seen[f"loss_classifier_{index}"] = soft_cross_entropy(logits, labels)
-            seen[f"loss_elr_{index}"] = config.elr_weight * early_learning(logits, mixed)
+            seen[f"loss_elr_{index}"] = weight * early_learning(logits, mixed)
         return seen
 
     @torch.no_grad()
-    def after_step(self, epoch: int, share: float) -> None:
+    def after_step(self, epoch: int, step: int, steps: int) -> None:
         """The slow copies follow: at once in the beginning, hardly at the end (parameters only, as published)."""
-        done = min((epoch + share) / self.config.epochs / 0.57, 1.0)  # published: full after 114 of 200 epochs
-        momentum = self.config.ema * math.exp(-5 * (1 - done) ** 2)
+        momentum = self._momentum(epoch, step, steps)
         for follower, network in zip(self.followers, self.networks, strict=True):
             for slow, fast in zip(follower.parameters(), network.parameters(), strict=True):
                 slow.lerp_(fast.to(slow.device), 1 - momentum)
+
+    def _momentum(self, epoch: int, step: int, steps: int) -> float:
+        """How slowly they follow after this step."""
+        config, passed = self.config, epoch + (step + 1) / steps
+        if config.ema_epochs is None:  # published: full after 114 of 200 epochs
+            return config.ema * slow_start(passed / config.epochs, 0.57)
+        if config.ema_epochs == 0:
+            return min(1 - 1 / (epoch * steps + step + 2), config.ema)
+        return config.ema * slow_start(passed, config.ema_epochs)
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "followers": [follower.state_dict() for follower in self.followers]}
@@ -108,6 +119,11 @@ class ELRPlus(ELR):
         super().load_state_dict(state)
         for follower, saved in zip(self.followers, state["followers"], strict=True):
             follower.load_state_dict(saved)
+
+
+def slow_start(passed: float, length: float) -> float:
+    """exp(-5 (1 - passed / length)^2), from nearly 0 to 1, which it stays: published code. No length: 1."""
+    return math.exp(-5 * (1 - min(passed / length, 1.0)) ** 2) if length else 1.0
 
 
 def bounded(logits: Tensor) -> Tensor:

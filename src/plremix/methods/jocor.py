@@ -16,7 +16,7 @@ class JoCoR(CoTeaching):
 
     config: JoCoRConfig  # type: ignore[assignment]
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config = self.config
         logits = [learner.forward(weak).logits for learner in self.learners]
         joint = joint_loss(logits, self.labels[mine], config.agreement)

@@ -55,12 +55,13 @@ class Learner:
             load_backbone(self.network, start, config.weights)
         if self.network.projector is not None:
             self.network.projector.requires_grad_(train_projector)  # several processes wait for every gradient
-        parameters = self.network.parameters()
-        optimizer: torch.optim.Optimizer = (
-            torch.optim.Adam(parameters, config.lr, weight_decay=config.weight_decay)
-            if config.optimizer == "adam"
-            else torch.optim.SGD(parameters, config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
-        )
+        parameters, decay = self.network.parameters(), config.weight_decay
+        optimizer: torch.optim.Optimizer
+        if config.optimizer == "sgd":
+            optimizer = torch.optim.SGD(parameters, config.lr, momentum=config.momentum, weight_decay=decay)
+        else:
+            kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+            optimizer = kind(parameters, config.lr, weight_decay=decay)
         self.has_projector = self.network.projector is not None
         module: Any = torch.compile(self.network) if config.compile else self.network
         self.forward, self.optimizer = fabric.setup(module, optimizer)
@@ -80,10 +81,16 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 
-    def descend(self, loss: Tensor) -> None:
+    def set_beta1(self, momentum: float) -> None:
+        """Adam's first momentum; plain SGD has none of that kind."""
+        for group in self.optimizer.param_groups:
+            if "betas" in group:
+                group["betas"] = (momentum, group["betas"][1])
+
+    def descend(self, loss: Tensor, longest: float = 0.0) -> None:
         """One step of the optimizer."""
         self.add_gradient(loss)
-        self.step()
+        self.step(longest)
 
     def add_gradient(self, loss: Tensor) -> None:
         """Of one of several terms. The memory of its pass is free again after this; but several processes gather all
@@ -100,11 +107,13 @@ class Learner:
             return torch.zeros((), device=self.fabric.device)
         return 0 * torch.stack([one.sum() for one in self.network.parameters() if one.requires_grad]).sum()
 
-    def step(self) -> None:
-        """Move by the gradients added so far."""
+    def step(self, longest: float = 0.0) -> None:
+        """Move by the gradients added so far, shortened to `longest` if that is not 0."""
         if self.waiting:
             self.fabric.backward(torch.stack([*self.waiting, self.nothing()]).sum())
             self.waiting = []
+        if longest:  # what overflows in mixed precision is no error: that step is left out
+            self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=longest, error_if_nonfinite=False)
         self.optimizer.step()
         self.optimizer.zero_grad()
 

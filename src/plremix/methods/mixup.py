@@ -17,7 +17,7 @@ class MixUp(Stepwise):
 
     config: MixUpConfig
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config = self.config
         share = beta(config.mixup_alpha, generator(config.seed, "share", epoch, step))
         draws = generator(config.seed, "mixup", epoch, step, self.loader.rank)

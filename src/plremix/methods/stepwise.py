@@ -56,12 +56,12 @@ class Stepwise:
         """What happens before the first step, and what the log should say of it."""
         return {}
 
-    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int) -> Losses:
-        """The terms of a step for the samples `mine`, whose weak views (b, c, H, W) are given."""
+    def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
+        """The terms of a step (of `steps`) for the samples `mine`, whose weak views (b, c, H, W) are given."""
         raise NotImplementedError
 
-    def after_step(self, epoch: int, share: float) -> None:
-        """What follows the optimizer; `share` of the epoch is done."""
+    def after_step(self, epoch: int, step: int, steps: int) -> None:
+        """What follows the optimizer in a step of the epoch's `steps`."""
 
     # --- the epoch ---
 
@@ -79,14 +79,14 @@ class Stepwise:
         wanted = [VIEWS[config.weak_view], *(strong_views(config) if self.contrasts else [])]
         views = self.loader.epoch(steps, wanted, partial(generator, config.seed, "views", epoch))
         for step, (mine, (weak, *strong)) in enumerate(zip(steps, views, strict=True)):
-            losses = self.losses(mine, weak, epoch, step)
+            losses = self.losses(mine, weak, epoch, step, len(steps))
             for contrast, table in zip(self.contrasts, self.tables, strict=True):
                 loss, seen = contrast(strong, mine, table, epoch)
                 losses["loss_contrast"] = losses.get("loss_contrast", torch.zeros_like(loss)) + loss
                 averages.add(seen)
             self._descend(torch.stack(list(losses.values())).sum())
             averages.add(losses)
-            self.after_step(epoch, (step + 1) / len(steps))
+            self.after_step(epoch, step, len(steps))
             self.on_step((step + 1) / len(steps))
         for learner in self.learners:
             learner.finish_epoch()
