@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from helpers import blobs, method_on, same_state, small_config
+from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 from plremix.losses import reliable_negatives
+from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide
 from plremix.methods.splits import (
     Scores,
@@ -189,6 +193,110 @@ def test_state_goes_on_exactly(tiny: LabelledImages) -> None:
     for epoch in (2, 3):
         assert straight.train_epoch(epoch) == resumed.train_epoch(epoch)
     assert same_state(straight.state_dict(), resumed.state_dict())
+
+
+@pytest.mark.parametrize("split", ["mixture1d", "mixture2d"])
+def test_losses_of_the_last_epochs_are_averaged_and_go_on_exactly(tiny: LabelledImages, split: str) -> None:
+    """DivideMix at 90 %: each epoch's losses are scaled to 0..1, and their mean of the last ones is what is fitted."""
+    config = small_config(epochs=6, split=split, contrast="none", loss_history=3)
+    method, columns = method_on(tiny, config), 1 if split == "mixture1d" else 2
+    scaled: list[list[np.ndarray]] = []  # by epoch and network
+    for epoch in range(6):
+        if epoch == 4:
+            resumed = method_on(tiny, config)
+            resumed.load_state_dict(copy.deepcopy(method.state_dict()))
+        metrics = method.train_epoch(epoch)
+        if epoch >= 4:
+            assert metrics == resumed.train_epoch(epoch)
+            assert same_state(method.state_dict(), resumed.state_dict())
+        if epoch == 0:
+            continue  # warm-up is no part of it
+        pairs = method.loss_pairs().double().numpy()
+        scaled.append([(one - one.min(0)) / (one.max(0) - one.min(0)) for one in pairs])
+        for index in (0, 1):
+            points = sum(past[index][:, :columns] for past in scaled[-3:]) / len(scaled[-3:])
+            naive = GaussianMixture(2, max_iter=10, tol=1e-2, reg_covar=5e-4, random_state=0).fit(points)
+            clean = np.linalg.norm(naive.means_, axis=1).argmin()
+            expected = naive.predict_proba(points)[:, clean]
+            assert method.splits[index].clean_probability.numpy() == pytest.approx(expected, abs=1e-4)
+            assert method.splits[index].points.numpy() == pytest.approx(points, abs=1e-6)
+            assert method.splits[index].mixture.means[0] == pytest.approx(naive.means_[clean], abs=1e-4), "scaled twice"
+    assert len(method.past) == 2
+    alone = method_on(tiny, small_config(split=split))
+    alone.train_epoch(1)
+    assert alone.past == []
+
+
+def test_the_second_network_can_get_a_split_of_its_own(tiny: LabelledImages) -> None:
+    """UNICON divides again, by both networks, once the first one has learned."""
+    for anew in (False, True):
+        method = method_on(tiny, small_config(split="class-balanced", divide_anew=anew, lr=0.1))
+        method.train_epoch(0)
+        before, real, got = method.next_splits(1), method._train, []
+
+        def watched(index: int, split: Split, epoch: int, averages: Averages) -> None:
+            got.append((split, method.next_splits(1)))  # noqa: B023
+            real(index, split, epoch, averages)  # noqa: B023
+
+        method._train = watched
+        method.train_epoch(1)
+        (first, _), (second, then) = got
+        expected = then[0] if anew else before[0]
+        assert not torch.equal(then[0].is_clean, before[0].is_clean), "nothing to tell apart"
+        assert torch.equal(first.points, before[1].points)
+        assert torch.equal(second.points, expected.points)
+        assert torch.equal(second.class_scores, expected.class_scores)
+        assert torch.equal(method.clean_samples()[0], torch.stack([expected.is_clean, before[1].is_clean]))
+
+
+def test_unicons_noisy_batch_follows_the_share_of_the_clean_side(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(noisy_batch="by-share", epoch_length="clean"))
+    for clean, expected in ((20, 12), (30, 8), (48, 5), (2, 32)):  # floor(8 / (2 R)), at most four times as many
+        split = Split(torch.arange(60) < clean, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1))
+        drawn = method._draw_epoch(split, 0, 0)
+        assert len(drawn) == max(1, clean // 8)
+        assert {len(noisy) for _, noisy in drawn} == {expected}
+        assert {len(certain) for certain, _ in drawn} == {8}
+        assert all((noisy >= clean).all() for _, noisy in drawn)
+    assert np.isfinite(method.train_epoch(1)["loss_noisy"])
+
+
+def learned_images(method: CoDivide) -> tuple[dict[str, Tensor], list[Tensor], Tensor]:
+    """The losses of one step that hardly blends, the views that labels were guessed from, and what was learned from."""
+    split = Split(torch.arange(60) < 30, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
+    guessed: list[Tensor] = []
+    learned: list[Tensor] = []
+    targets, forward = method._targets, method.learners[0].forward
+    method._targets = lambda *given: guessed.extend(given[-2:]) or targets(*given)
+    method.learners[0].forward = lambda images: learned.append(images) or forward(images)
+    step = next(method.steps(0, split, 1))
+    return step.losses, guessed, learned[0]
+
+
+def test_dividemix_learns_from_the_views_that_it_guesses_from(tiny: LabelledImages) -> None:
+    for learned_view in ("guessed", "strong"):
+        config = small_config(beta=1e-4, contrast="none", learned_view=learned_view)  # the share is all but 1
+        _, (weak1, weak2), learned = learned_images(method_on(tiny, config))
+        expected = torch.cat([weak1[:8], weak2[:8], weak1[8:], weak2[8:]])
+        assert torch.allclose(learned, expected, atol=1e-3) == (learned_view == "guessed")
+
+
+def test_the_noisy_side_can_be_left_to_blend_in(tiny: LabelledImages) -> None:
+    losses, _, learned = learned_images(method_on(tiny, small_config(learn_noisy=False)))
+    assert len(learned) == 2 * 8
+    assert losses.keys() == {"loss_prior", "loss_clean"}
+    losses, _, learned = learned_images(method_on(tiny, small_config()))
+    assert len(learned) == 4 * 8
+    assert losses.keys() == {"loss_prior", "loss_clean", "loss_noisy"}
+
+
+def test_warm_up_can_draw_more_images_than_later_epochs(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(epoch_images=30, warmup_images=48))
+    seen = []
+    for epoch in range(2):
+        method.train_epoch(epoch)
+        seen.append(len(method.rows))
+    assert seen[1] <= 30 < seen[0] <= 48
 
 
 def test_quotas_do_not_take_plr_its_negatives() -> None:

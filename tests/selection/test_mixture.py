@@ -26,6 +26,17 @@ def test_the_component_with_small_losses_is_the_clean_one(columns: int) -> None:
     assert mixture.covariances.shape == (2, columns, columns)
 
 
+def test_losses_that_are_scaled_already_stay_as_they_are() -> None:
+    losses = 0.3 + 0.1 * normalise_losses(two_clouds(30, 70))
+    assert fit_mixture(losses, scaled=True).means.max() < 0.4
+    assert fit_mixture(losses).means.max() > 0.5
+
+
+def test_the_fit_can_take_more_steps() -> None:
+    losses = np.random.default_rng(0).gamma(2.0, size=500)
+    assert fit_mixture(losses, steps=1).weights[0] != pytest.approx(fit_mixture(losses, steps=100).weights[0], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     "losses",
     [

@@ -2,7 +2,7 @@
 
 PLReMix is this method with the 2-d mixture and PLR; its relatives differ in the parts that the config names. DivideMix:
 the 1-d mixture, no contrast, weak views only. UNICON: as many samples of every class by their divergence from the given
-label, SimCLR on the noisy side (it divides anew before the second network's turn; here both splits are made at once).
+label, SimCLR on the noisy side.
 Shapes: b samples a side, C classes, d embedding size, N samples.
 """
 
@@ -38,7 +38,7 @@ from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
-from plremix.methods.splits import SPLITS, Scores, Split, both_losses
+from plremix.methods.splits import SPLITS, Scores, Split, both_losses, scaled_losses
 from plremix.networks import Architecture
 from plremix.randomness import beta, generator
 from plremix.selection import (
@@ -83,33 +83,44 @@ class CoDivide:
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
+        self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
         self.on_step: Callable[[float], None] = no_one_watches
 
     # --- the epoch ---
 
     def train_epoch(self, epoch: int) -> Metrics:
-        averages = Averages()
-        self.rows = rows_of(epoch, self.config, self.labels, self.classes)
+        averages, warms_up = Averages(), epoch < self.config.warmup_epochs
+        drawn = self.config.warmup_images if warms_up else 0
+        self.rows = rows_of(epoch, self.config, self.labels, self.classes, drawn)
         for contrast in self.contrasts:
             contrast.start_epoch()
-        if epoch < self.config.warmup_epochs:
+        if warms_up:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
             return {"phase": "warmup", **averages.means()}
 
         scores, given = self._score(self.rows), self.labels[self.rows]
-        splits = self.divide(scores, given, self.config, epoch)
-        pairs = [spread(both_losses(one, given), self.rows, len(self.loader)) for one in scores]
-        self.pairs = torch.stack(pairs)
-        if self.noise_rate is None:
-            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
-        self.splits = [split.of_all(self.rows, len(self.loader)) for split in splits]
+        self.splits = self._divide(scores, epoch)
+        pairs = [both_losses(one, given) for one in scores]
+        self.pairs = torch.stack([spread(pair, self.rows, len(self.loader)) for pair in pairs])
         for index in (0, 1):
+            if index == 1 and self.config.divide_anew:
+                self.splits[0] = self._divide(self._score(self.rows), epoch)[0]
             self._train(index, self.splits[1 - index], epoch, averages)
             self._move_prototypes(index, scores[index], epoch)
+        if self.config.loss_history > 1:
+            self.past.append(torch.stack([scaled_losses(pair) for pair in pairs]))
+            self.past = self.past[1 - self.config.loss_history :]
         clean = [int(split.is_clean.sum()) for split in self.splits]
         weight = {"lambda_u": self._lambda_u()}
         return {"phase": "train", "clean_count": sum(clean) // 2, **weight, **averages.means()}
+
+    def _divide(self, scores: list[Scores], epoch: int) -> list[Split]:
+        """Each network's split of this epoch's samples, as tables of all; the first one shows the noise rate."""
+        splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
+        if self.noise_rate is None:
+            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
+        return [split.of_all(self.rows, len(self.loader)) for split in splits]
 
     def _lambda_u(self) -> float:
         """The weight of the noisy side: as told, or by the noise rate that the first split showed."""
@@ -126,8 +137,8 @@ class CoDivide:
                 for out, fine in zip(outputs, usable, strict=True)
             ]
         return [
-            Scores(out.logits, out.embeddings, prototypes)
-            for out, prototypes in zip(outputs, self.prototypes, strict=True)
+            Scores(out.logits, out.embeddings, self.prototypes[index], tuple(past[index] for past in self.past))
+            for index, out in enumerate(outputs)
         ]
 
     # --- warm-up: cross-entropy on a weak view, contrast with every other sample on two strong ones ---
@@ -157,7 +168,7 @@ class CoDivide:
                     gather_rows(embeddings), flat=config.flat, temperature=config.warmup_temperature
                 )
                 losses["loss_contrast"] = config.contrast_weight * contrast
-            learner.descend(torch.stack(list(losses.values())).sum())
+            learner.descend(torch.stack(list(losses.values())).sum(), config.warmup_clip)
             averages.add({**losses, **seen})
             self.on_step((index + (step + 1) / len(steps)) / 2)
         learner.finish_epoch()
@@ -183,8 +194,10 @@ class CoDivide:
         sides = self._draw_epoch(split, index, epoch)
         rows = [torch.cat(both) for both in sides]
         draws = partial(generator, self.config.seed, "views", index, epoch)
-        every_view = self.loader.epoch(rows, [self.weak] * 2 + self.strong, draws)
-        for step, ((clean, noisy), views) in enumerate(zip(sides, every_view, strict=True)):
+        strong = self.strong if self.config.learned_view == "strong" or self.contrasts else []
+        every_view = self.loader.epoch(rows, [self.weak] * 2 + strong, draws)
+        for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):
+            views = drawn if strong else drawn * 2
             losses = self._losses(index, split, clean, noisy, views, epoch, step, len(rows))
             first = 0 if self.config.contrast_side == "all" else len(clean)
             yield Step(losses, [view[first:] for view in views[2:]], rows[step][first:], (step + 1) / len(rows))
@@ -199,10 +212,16 @@ class CoDivide:
         size, is_clean = self.config.batch_size, split.is_clean.cpu()[self.rows]
         clean, noisy = self.rows[is_clean], self.rows[~is_clean]
         steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.rows)) // size)
+        sizes = [size, size]
+        if self.config.noisy_batch == "by-share":  # bounded, for splits that find hardly anyone clean
+            sizes[1] = min(max(1, size * len(self.rows) // (2 * max(1, len(clean)))), 4 * size)
         draws = generator(self.config.seed, "order", index, epoch)
-        orders = [passes(side, steps * size, draws) for side in (clean, noisy)]
-        here = [slice(step * size, (step + 1) * size) for step in range(steps)]
-        return [(self.loader.share(orders[0][part]), self.loader.share(orders[1][part])) for part in here]
+        orders = [passes(side, steps * each, draws) for side, each in zip((clean, noisy), sizes, strict=True)]
+        first, second = (
+            [self.loader.share(order[step * each : (step + 1) * each]) for step in range(steps)]
+            for order, each in zip(orders, sizes, strict=True)
+        )
+        return list(zip(first, second, strict=True))
 
     def _losses(
         self,
@@ -218,23 +237,26 @@ class CoDivide:
         """The terms of L_SST for one batch of either side; an empty side has none."""
         config, learner = self.config, self.learners[index]
         mine = torch.cat([clean, noisy])
-        weak1, weak2, strong1, strong2, *_ = views
+        weak1, weak2, *strong = views
+        first, second = (weak1, weak2) if config.learned_view == "guessed" else strong[:2]
         targets = self._targets(index, split, clean, noisy, weak1, weak2)
 
         draws = generator(config.seed, "mixup", index, epoch, step, self.loader.rank)
         share = beta(config.beta, generator(config.seed, "share", index, epoch, step))
         images, mixed_targets = mixup(
-            _by_side(strong1, strong2, len(clean)),
+            _by_side(first, second, len(clean)),
             _by_side(targets, targets, len(clean)),
             max(share, 1 - share),
             torch.randperm(2 * len(mine), generator=draws).to(targets.device),
         )
-        logits = learner.forward(images).logits
         sides = 2 * len(clean)
+        if not config.learn_noisy and sides:
+            images = images[:sides]
+        logits = learner.forward(images).logits
         losses = {"loss_prior": prior_penalty(logits)}
         if len(clean):
             losses["loss_clean"] = soft_cross_entropy(logits[:sides], mixed_targets[:sides])
-        if len(noisy):
+        if len(logits) > sides:
             weight = ramped_weight(self._lambda_u(), epoch + step / steps, config.warmup_epochs, config.ramp_epochs)
             losses["loss_noisy"] = weight * squared_error(logits[sides:], mixed_targets[sides:])
         return losses
@@ -324,6 +346,7 @@ class CoDivide:
             "learners": [learner.state_dict() for learner in self.learners],
             "contrasts": [contrast.state_dict() for contrast in self.contrasts],
             "noise_rate": self.noise_rate,
+            "past": self.past,
             "prototypes": self.prototypes,
             "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
         }
@@ -333,7 +356,7 @@ class CoDivide:
             learner.load_state_dict(saved)
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
-        self.noise_rate = state["noise_rate"]
+        self.noise_rate, self.past = state["noise_rate"], list(state["past"])
         device = self.labels.device
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]

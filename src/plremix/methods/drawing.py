@@ -10,11 +10,12 @@ from plremix.data.loading import class_wise
 from plremix.randomness import generator
 
 
-def rows_of(epoch: int, config: Config, labels: Tensor, classes: int) -> Tensor:
-    """Their rows (n,), rising; the same whenever an epoch is run again."""
-    if not config.epoch_images:
+def rows_of(epoch: int, config: Config, labels: Tensor, classes: int, count: int = 0) -> Tensor:
+    """Their rows (n,), rising; the same whenever an epoch is run again. `count` of them, or as the config says."""
+    count = count or config.epoch_images
+    if not count:
         return torch.arange(len(labels))
-    return class_wise(labels.cpu(), classes, config.epoch_images, generator(config.seed, "epoch images", epoch))
+    return class_wise(labels.cpu(), classes, count, generator(config.seed, "epoch images", epoch))
 
 
 def spread(values: Tensor, rows: Tensor, count: int) -> Tensor:

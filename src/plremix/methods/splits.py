@@ -34,6 +34,7 @@ class Scores(NamedTuple):
     logits: Tensor  # (N, C)
     embeddings: Tensor  # (N, d)
     prototypes: Tensor  # (C, d)
+    past: tuple[Tensor, ...] = ()  # (N, 2) each: both losses of the epochs before, scaled to 0..1
 
 
 class Split(NamedTuple):
@@ -161,12 +162,18 @@ def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:
     return F.cross_entropy(scores.logits, labels, reduction="none")
 
 
+def scaled_losses(losses: Tensor) -> Tensor:
+    """(N, f) in float64, each column brought to 0..1."""
+    return torch.from_numpy(normalise_losses(losses.cpu().numpy()))
+
+
 def _by_mixture(scores: Scores, losses: Tensor, config: CoDivideConfig) -> Split:
-    values = losses.cpu().numpy()
-    mixture = fit_mixture(values)
+    """A mixture over losses (N, f), averaged over the epochs that there are; the mean is not scaled once more."""
+    now = scaled_losses(losses)
+    points = torch.stack([*(past[:, : now.shape[1]] for past in scores.past), now]).mean(0) if scores.past else now
+    mixture = fit_mixture(points.numpy(), scaled=True, steps=config.mixture_steps)
     probability = torch.from_numpy(mixture.clean_probability).float().to(losses.device)
-    points = torch.from_numpy(normalise_losses(values)).float()
-    return Split(probability > config.clean_threshold, probability, scores.logits, points, mixture)
+    return Split(probability > config.clean_threshold, probability, scores.logits, points.float(), mixture)
 
 
 SPLITS: dict[str, SplitPart] = {

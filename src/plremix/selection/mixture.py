@@ -35,18 +35,18 @@ def normalise_losses(losses: NDArray[np.floating]) -> Floats:
     return values
 
 
-def fit_mixture(losses: NDArray[np.floating]) -> Mixture:
-    """Fit the mixture on losses (N,) or (N, f), normalised inside; settings as published.
+def fit_mixture(losses: NDArray[np.floating], *, scaled: bool = False, steps: int = 10) -> Mixture:
+    """Fit the mixture on losses (N,) or (N, f), normalised inside unless they are `scaled`; settings as published.
 
     Where there is nothing to tell apart (fewer than three different points), every sample counts as clean: training
     then goes on with the given labels instead of stopping.
     """
-    points = normalise_losses(losses)
+    points = np.asarray(losses, dtype=np.float64) if scaled else normalise_losses(losses)
     if len(np.unique(points, axis=0)) < 3:
         return _all_clean(points)
     mixture = GaussianMixture(
         n_components=2,
-        max_iter=10,  # published code
+        max_iter=steps,
         tol=1e-2,  # published code
         reg_covar=5e-4,  # published code
         random_state=0,  # the only draw is the k-means start: a function of the losses
@@ -64,7 +64,7 @@ def _fit_quietly(mixture: GaussianMixture, points: Floats) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # ten iterations are all that is wanted
+        warnings.simplefilter("ignore", ConvergenceWarning)  # so many iterations are all that is wanted
         mixture.fit(points)
 
 
