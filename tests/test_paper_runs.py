@@ -79,11 +79,9 @@ def test_every_data_set_trains_with_every_method(recipe: str, method: str, data_
     assert len(load(tmp_path / "run").classes) >= 3
 
 
-@pytest.mark.parametrize("method", recipes.METHODS)
-@pytest.mark.parametrize("recipe", CELLS)
-def test_every_run_goes_on_exactly_and_stands_in_its_table(
-    recipe: str, method: str, data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def assert_goes_on_exactly(config: Config, folder: Path) -> None:
+    """A run that is stopped after its second epoch ends with the files of one that never was."""
+
     class Stopped(Exception):
         pass
 
@@ -92,13 +90,37 @@ def test_every_run_goes_on_exactly_and_stands_in_its_table(
             if metrics["epoch"] == 1:
                 raise Stopped
 
-    config = small(recipe, data_dir, method, warmup_epochs=1)
-    train(config, tmp_path / "runs" / "whole")
+    train(config, folder / "runs" / "whole")
     with pytest.raises(Stopped):
-        train(config, tmp_path / "stopped", progress=StopAfterTwo)
-    train(config, tmp_path / "stopped", resume=True)
+        train(config, folder / "stopped", progress=StopAfterTwo)
+    train(config, folder / "stopped", resume=True)
     names = ("metrics.jsonl", "labels.csv", "model.safetensors")
-    assert contents(tmp_path / "runs" / "whole", *names) == contents(tmp_path / "stopped", *names)
+    assert contents(folder / "runs" / "whole", *names) == contents(folder / "stopped", *names)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "method", "setting"),
+    [
+        ("cifar10-sym-90", "dividemix", {"loss_history": 5}),
+        ("cifar100-sym-50", "elr-plus", {"reweight_labels": True}),
+        ("cifar100-asym-40", "elr", {"lr_factor": 0.01}),
+        ("clothing1m-pretrained", "dividemix", {"optimizer": "adamw"}),
+    ],
+)
+def test_what_authors_do_in_some_cells_only_goes_on_exactly(
+    recipe: str, method: str, setting: dict[str, Any], data_dir: Path, tmp_path: Path
+) -> None:
+    config = small(recipe, data_dir, method, warmup_epochs=1, pretrain_epochs=1, lambda_u=25.0)
+    assert config.as_dict().items() >= setting.items()
+    assert_goes_on_exactly(config, tmp_path)
+
+
+@pytest.mark.parametrize("method", recipes.METHODS)
+@pytest.mark.parametrize("recipe", CELLS)
+def test_every_run_goes_on_exactly_and_stands_in_its_table(
+    recipe: str, method: str, data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_goes_on_exactly(small(recipe, data_dir, method, warmup_epochs=1), tmp_path)
 
     table = CELLS[recipe][0]
     assert main(["table", table, "--runs", str(tmp_path / "runs"), "--format", "csv"]) == 0

@@ -143,8 +143,16 @@ CLASSES = {"cifar10": 10, "cifar100": 100, "tiny-imagenet": 200}
 
 # What the methods' authors used on CIFAR-10; then what they changed elsewhere.
 _PLAIN_SGD: Settings = {"lr": 0.1, "weight_decay": 1e-4, "batch_size": 128, "epochs": 300, "lr_epochs": (100, 250)}
-_PLAIN_ADAM: Settings = {"lr": 0.001, "weight_decay": 0.0, "batch_size": 128, "epochs": 200, "lr_epochs": (80,)}
-_PLAIN_ELR: Settings = {"batch_size": 128, "epochs": 200, "lr_epochs": (150,)}
+_PLAIN_ADAM: Settings = {
+    "lr": 0.001,
+    "weight_decay": 0.0,
+    "batch_size": 128,
+    "epochs": 200,
+    "lr_epochs": (80,),
+    "late_beta1": 0.1,
+}
+# ELR+ counts in steps of 128 out of 45,000 images: 40,000 of them are 114 epochs
+_PLAIN_ELR: Settings = {"batch_size": 128, "epochs": 200, "lr_epochs": (150,), "ema_epochs": 114}
 AUTHORS: dict[str, Settings] = {
     "cross-entropy": _PLAIN_SGD,
     "mixup": {**_PLAIN_SGD, "mixup_alpha": 32.0},
@@ -155,20 +163,41 @@ AUTHORS: dict[str, Settings] = {
         "split": "mixture1d",
         "contrast": "none",
         "strong_view": "crop-flip",
+        "learned_view": "guessed",
         "epochs": 300,
         "lr_epochs": (150,),
     },
-    "elr": {**_PLAIN_ELR, "weight_decay": 1e-3, "epochs": 150, "lr_schedule": "cosine"},
+    "elr": {
+        "weight_decay": 1e-3,
+        "batch_size": 128,
+        "epochs": 150,
+        "lr_schedule": "restarts",
+        "lr_period": 10,
+        "lr_floor": 0.05,
+    },
     "elr-plus": _PLAIN_ELR,
-    "unicon": {**_UNICON, "epochs": 350},
+    "unicon": {**_UNICON, "epochs": 350, "lr_period": 280, "divide_anew": True, "noisy_batch": "by-share"},
 }
 AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
     "cifar100": {
         "co-teaching": {"lr_epochs": (100,)},
         "co-teaching-plus": {"plus_epoch": 5},
         "jocor": {"agreement": 0.85, "lr_epochs": (100,)},
-        "elr": {"elr_weight": 7.0, "elr_momentum": 0.9, "lr_schedule": "steps", "lr_epochs": (80, 120)},
-        "elr-plus": {"elr_weight": 7.0, "elr_momentum": 0.9, "epochs": 250, "lr_epochs": (200,)},
+        "elr": {
+            "elr_weight": 7.0,
+            "elr_momentum": 0.9,
+            "lr_schedule": "steps",
+            "lr_epochs": (80, 120),
+            "lr_factor": 0.01,
+        },
+        "elr-plus": {
+            "elr_weight": 7.0,
+            "elr_momentum": 0.9,
+            "elr_epochs": 114,
+            "reweight_labels": True,
+            "epochs": 250,
+            "lr_epochs": (200,),
+        },
     },
     "tiny-imagenet": {
         "co-teaching-plus": {"plus_epoch": 100},
@@ -181,6 +210,7 @@ AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
             "epochs": 500,
             "lr_schedule": "steps",
             "lr_epochs": (199, 399),
+            "noisy_batch": "same",
         },
     },
     "clothing1m": {
@@ -191,7 +221,9 @@ AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
             "epochs": 80,
             "lr_epochs": (40,),
             "warmup_view": "weak",
+            "warmup_images": 64_000,
             "epoch_images": 32_000,
+            "learn_noisy": False,
         },
         "elr-plus": {
             "lr": 0.002,
@@ -201,12 +233,36 @@ AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
             "lr_epochs": (7,),
             "epoch_images": 192_000,
             "ema": 0.9999,
+            "ema_epochs": 0,
         },
-        "unicon": {"lr": 0.005, "batch_size": 32, "epochs": 200, "warmup_epochs": 0, "beta": 0.5, "lambda_u": 0.0},
+        "unicon": {
+            "lr": 0.005,
+            "batch_size": 32,
+            "epochs": 200,
+            "lr_period": 100,
+            "lr_floor": 0.002,
+            "warmup_epochs": 0,
+            "beta": 0.5,
+            "lambda_u": 0.0,
+        },
     },
     "webvision": {
-        "dividemix": {"lr": 0.01, "batch_size": 32, "epochs": 80, "lr_epochs": (40,), "warmup_epochs": 1},
-        "elr-plus": {"lr": 0.02, "batch_size": 32, "epochs": 100, "lr_epochs": (50,), "mixup_alpha": 1.5},
+        "dividemix": {
+            "lr": 0.01,
+            "batch_size": 32,
+            "epochs": 80,
+            "lr_epochs": (40,),
+            "warmup_epochs": 1,
+            "learn_noisy": False,
+        },
+        "elr-plus": {
+            "lr": 0.02,
+            "batch_size": 32,
+            "epochs": 100,
+            "lr_epochs": (50,),
+            "mixup_alpha": 1.5,
+            "ema_epochs": 0,
+        },
         "unicon": {
             "lr": 0.01,
             "weight_decay": 1e-4,
@@ -268,10 +324,12 @@ def _authors(data: str, noise: str = "") -> dict[str, Settings]:
     if noise:
         for method in ("co-teaching", "co-teaching-plus", "jocor"):
             chosen[method]["forget_rate"] = _wrong(data, noise)
+        if noise.startswith("asym"):  # JoCoR's authors: half the rate, whatever the data
+            chosen["jocor"]["forget_rate"] = int(noise.removeprefix("asym-")) / 200
     if data == "cifar10" and noise in ("sym-80", "sym-90"):
         chosen["jocor"]["agreement"] = 0.65
     if data == "cifar10" and noise == "asym-40":
-        chosen["elr"] |= {"epochs": 120, "lr_schedule": "steps", "lr_epochs": (40, 80)}
+        chosen["elr"] |= {"epochs": 120, "lr_schedule": "steps", "lr_epochs": (40, 80), "lr_factor": 0.01}
         chosen["elr"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
         chosen["elr-plus"] |= {"elr_weight": 1.0, "elr_momentum": 0.9}
     if data == "cifar100" and noise in DIVIDEMIX_LAMBDA_U:
@@ -279,7 +337,7 @@ def _authors(data: str, noise: str = "") -> dict[str, Settings]:
     if data == "webvision":  # multi-crop is PLReMix's
         chosen = {method: {**settings, "crop_sides": ()} for method, settings in chosen.items()}
     if noise == "sym-90":
-        chosen["dividemix"]["clean_threshold"] = 0.6
+        chosen["dividemix"] |= {"clean_threshold": 0.6, "loss_history": 5}
     return chosen
 
 
@@ -306,7 +364,16 @@ def _cells() -> list[Recipe]:
     cifar = [recipe for recipe in paper.values() if recipe.table == "cifar"]
     cells += [_row(recipe, "mixture1d", "cifar", {"split": "mixture1d"}) for recipe in cifar]
     cells += [Recipe(name, name, PAPER[name], _authors(name)) for name in ("clothing1m", "webvision")]
-    c2d = {"pretrain": "simclr", "warmup_epochs": 5, "epochs": 120, "clean_threshold": 0.7, "optimizer": "adam"}
+    c2d = {
+        "weights": "",  # the authors' SimCLR starts from nothing, not from ImageNet
+        "pretrain": "simclr",
+        "warmup_epochs": 5,
+        "warmup_clip": 1.0,
+        "epochs": 120,
+        "clean_threshold": 0.7,
+        "mixture_steps": 100,
+        "optimizer": "adamw",
+    }
     cells.append(_row(cells[-2], "pretrained", "clothing1m", c2d, "dividemix"))
     for noise in ("sym-20", "sym-50", "asym-40"):
         for method in ("co-teaching-plus", "jocor"):
