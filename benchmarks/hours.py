@@ -37,24 +37,31 @@ class Cost:
 
 
 def cost(config: Config, clean: float) -> Cost:
-    count = IMAGES[config.data]
+    count = config.epoch_images or IMAGES[config.data]
     large, small = ((side / SIDE[config.data]) ** 2 for side in config.crop_sides or (SIDE[config.data], 0))
     views = 2 * large + (config.small_crops * small)  # of an image, as many whole ones
     evaluation = TEST[config.data] * config.epochs
     learn = 1 + BACKWARD
+    # pre-training: two views of each image, of the size that the data has
+    before = config.pretrain_epochs * count * 2 * learn if config.pretrain != "none" else 0
     if not isinstance(config, CoDivideConfig):
         nets = 1 if config.method in ("cross-entropy", "mixup", "elr") else 2
         contrast = 2 * learn if config.contrast != "none" else 0
         an_image = learn + contrast + (1 if contrast else 0) + (1 if config.method == "elr-plus" else 0)
-        return Cost(nets * (count * an_image * config.epochs + evaluation), config.batch_size * (1 + contrast / 3))
+        total = nets * (before + count * an_image * config.epochs + evaluation)
+        return Cost(total, config.batch_size * (1 + contrast / 3))
     contrast = 0.0 if config.contrast == "none" else views
-    warm = count * (1 + (contrast if config.warmup_contrast else 0)) * learn
-    # a clean and a noisy sample: 2 + 2 weak views guessed by the network, 2 by the other; 4 mixed, and the contrast's
-    pair = 6 + 4 * large * learn + 2 * contrast * learn
-    train = count + clean * count * pair
+    warm = (config.warmup_images or count) * (1 + (contrast if config.warmup_contrast else 0)) * learn
+    noisy = min(1 / (2 * clean), 4) if config.noisy_batch == "by-share" else 1  # samples of that side for a clean one
+    # two weak views of each are guessed by the network, the noisy ones by the other, too; two are mixed; the contrast's
+    guessed = 2 + 4 * noisy
+    mixed = 2 * large * (1 + (noisy if config.learn_noisy else 0))
+    contrasted = contrast * (noisy + (1 if config.contrast_side == "all" else 0))
+    scored = count * (2 if config.divide_anew else 1)
+    train = scored + clean * count * (guessed + (mixed + contrasted) * learn)
     epochs = config.epochs - config.warmup_epochs
-    total = 2 * (config.warmup_epochs * warm + epochs * train + evaluation)
-    return Cost(total, config.batch_size * 2 * max(2 * large, views))
+    total = 2 * (before + config.warmup_epochs * warm + epochs * train + evaluation)
+    return Cost(total, config.batch_size * (1 + noisy) * max(2 * large, views))
 
 
 def architecture(config: Config) -> Architecture:
@@ -118,6 +125,8 @@ def rows() -> list[tuple[str, str]]:
     tables = ("cifar", "tiny-imagenet", "clothing1m", "webvision")
     mine = [name for name, recipe in recipes.RECIPES.items() if recipe.table in tables and not recipe.changes]
     others = [("cifar10-sym-50", method) for method in recipes.METHODS if method != "plremix"]
+    others += [(name, method) for name in ("clothing1m", "webvision") for method in ("dividemix", "elr-plus", "unicon")]
+    others += [("clothing1m-pretrained", "dividemix")]
     plugged = [("cifar10-sym-50-co-teaching-plus-plr", "co-teaching-plus"), ("cifar10-sym-50-jocor-plr", "jocor")]
     return [(name, "plremix") for name in mine] + others + plugged
 
