@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -188,9 +189,25 @@ def test_settings_follow_the_data() -> None:
     large = recipes.for_own_images(images=50_000, classes=100, side=500, channels=1, gpu=True)
     assert (large["network"], large["image_size"], large["batch_size"]) == ("preact-resnet18", 128, 64)
     assert large["strong_view"] == "distort"
-    config = recipes.own(Path("x"), small, epochs=30)
+    config = recipes.own(Path("x"), small)
     assert isinstance(config, CoDivideConfig)
-    assert (config.epochs, config.warmup_epochs) == (30, 8)
+    assert config.warmup_epochs * 60 >= recipes.WARMUP_STEPS * 2 * 8  # enough steps, however few images
+    assert (config.epochs - config.warmup_epochs) * 60 >= recipes.STEPS * 8
+    short = recipes.own(Path("x"), small, epochs=30)
+    assert isinstance(short, CoDivideConfig)
+    assert short.warmup_epochs / 30 == pytest.approx(config.warmup_epochs / config.epochs, abs=0.02)
+    assert config.benefit_of_doubt
+    assert not recipes.build("digits-sym-80").benefit_of_doubt  # type: ignore[attr-defined]
+
+
+def test_the_schedule_of_own_images_has_the_digits_shares() -> None:
+    schedule = recipes._schedule(recipes.OWN["warmup_epochs"], recipes.OWN["epochs"])
+    assert schedule == {name: recipes.OWN[name] for name in schedule}
+    for images in (60, 999, 5000, 1_000_000):
+        config = recipes.own(Path("x"), recipes.for_own_images(images, 5, 32, 3, gpu=False))
+        assert isinstance(config, CoDivideConfig)
+        times = (0, config.warmup_epochs, *config.kappa_epochs, *config.lr_epochs, config.epochs)
+        assert list(times) == sorted(set(times))
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:
@@ -266,3 +283,30 @@ def test_networks_that_collapsed_do_not_relabel(tmp_path: Path, trusted: bool, a
     verdict = Verdict(np.where(flagged, 0.1, 0.9), flagged, np.zeros(6, np.int64), sure)
     RunFolder(tmp_path).write_labels(data, verdict, trusted=trusted)
     assert [row["action"] for row in rows_of(tmp_path / "labels_corrected.csv")] == ["keep", action] * 3
+
+
+def test_the_short_help_names_flags_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["clean", "--help"]) == 0
+    short = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["clean", "--help-all"])
+    every = re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)
+    named = set(re.findall(r"^  (--[a-z-]+)", short, flags=re.MULTILINE))
+    assert {"--test", "--time-budget", "--strictness", "--export-folder", "--resume"} <= named <= set(every)
+    assert len(short.splitlines()) < 40
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--epoch", "6"], "perhaps --epochs"),
+        (["--strictnes=1"], "perhaps --strictness"),
+        (["--epochs", "six"], "--epochs must be a number, got 'six'"),
+        (["--xyzzy", "1"], "Unrecognized options: --xyzzy"),
+    ],
+)
+def test_slips_of_the_keyboard_are_understood(
+    words: list[str], message: str, tiny_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["clean", str(tiny_file), *words]) == 2
+    assert message in capsys.readouterr().err

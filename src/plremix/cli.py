@@ -6,15 +6,16 @@ Torch is imported only once the flags are known to be good, so that help and err
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import itertools
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import tyro
 
@@ -171,8 +172,39 @@ def train(words: Arguments) -> None:
         print(f"report: {out / 'report.html'}")
 
 
+CLEAN_HELP = """
+plremix clean PATH [flags]
+
+PATH is a folder with a sub-folder a class, a .csv file with image paths and labels, or an .npz file (x_train, y_train).
+Everything is chosen from the images and printed with the expected time; these flags change it:
+
+  --out DIR             run folder (runs/clean-<name of PATH>)
+  --test PATH           images with trusted labels, in any of these forms, for the accuracy
+  --time-budget 30m     fit the number of epochs to a time: 90s, 30m, 2h
+  --epochs N            the number of epochs itself
+  --strictness 0..1     flag fewer or more labels (0.5)
+  --export-folder DIR   build a tree of links by corrected label; the originals stay as they are
+  --resume              go on with the run in the folder, from its last finished epoch
+  --quiet               no progress, no plan, no findings
+  --image-column NAME   column of a .csv file that holds paths
+  --label-column NAME   column of a .csv file that holds labels
+  --label-key NAME      array of an .npz file that holds labels (y_train)
+  --method NAME         another method, such as cross-entropy or dividemix (plremix)
+  --network NAME        preact-resnet-small, preact-resnet18, or the name of a timm model
+  --image-size N        pixels that images are brought to
+  --batch-size N        samples of a step
+  --device NAME         auto, cpu, cuda
+  --seed N              another draw of everything (0)
+
+plremix clean --help-all lists every setting of the method.
+"""
+
+
 def clean(words: Arguments) -> None:
     """plremix clean PATH [flags]"""
+    if {"-h", "--help"} & set(words):
+        print(CLEAN_HELP.strip())
+        return
     flags, config = _clean_arguments(words)
     out = flags.out or _clean_folder(config.data)
     from plremix.training import budget, export_tree, load_data
@@ -433,10 +465,9 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
 def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
     """The images decide the defaults; then the flags are read."""
     method = _value_of("--method", words) or "plremix"
-    if {"-h", "--help"} & set(words):
+    if "--help-all" in words:
         settings = recipes.for_own_images(images=5000, classes=10, side=32, channels=3, gpu=False)
-        default = recipes.own(Path("PATH"), settings, method)
-        words = [word for word in words if word.startswith("-")]
+        default, words = recipes.own(Path("PATH"), settings, method), ["--help"]
     else:
         if not words or words[0].startswith("-"):
             raise InputError("plremix clean needs a folder with a sub-folder a class, a .csv or an .npz file first")
@@ -488,18 +519,27 @@ def _parse(kind: type[Parsed], words: Arguments, program: str, default: Parsed) 
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise InputError(_one_line(complaint.getvalue())) from None
+        raise InputError(_one_line(complaint.getvalue(), words, _flags_of(kind))) from None
 
 
-def _one_line(box: str) -> str:
-    """The first paragraph of an error box, without title and frame, and the nearest flag if one is proposed."""
+def _flags_of(kind: Any) -> list[str]:
+    """Every flag of a dataclass, or of the dataclasses in it."""
+    inner = [_flags_of(type_of) for type_of in get_type_hints(kind).values() if is_dataclass(type_of)]
+    return [f"--{part.name.replace('_', '-')}" for part in fields(kind)] + list(itertools.chain(*inner))
+
+
+def _one_line(box: str, words: Arguments, flags: list[str]) -> str:
+    """The first paragraph of an error box, without title and frame, and the nearest flag if one is not known."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", box)
     lines = [line.strip("│|+╭╮╰╯ ") for line in text.splitlines()[1:]]
     paragraphs = re.split(r"\n(?:[─-]*\n)+", "\n".join(["", *lines, ""]))
-    first, *others = [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()]
+    first = next(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())
+    if number := re.match(r"Error parsing (--\S+): (invalid literal for int|could not convert string to float)", first):
+        return f"{number[1]} must be a number, got {_value_of(number[1], words)!r}"
+    unknown = re.match(r"Unrecognized options: (--[\w-]+)", first)
+    meant = difflib.get_close_matches(unknown[1], flags, n=1) if unknown else []
     message = re.sub(r"^Error parsing \S+: (?=--)", "", first)
-    meant = next((re.match(r"Perhaps you meant: (--\S+)", other) for other in others if "Perhaps" in other), None)
-    return f"{message} (perhaps {meant[1]}?)" if meant else message
+    return f"{message} (perhaps {meant[0]}?)" if meant else message
 
 
 def _value_of(flag: str, words: Arguments) -> str | None:

@@ -70,7 +70,7 @@ class Config:
     recipe: tyro.conf.Suppress[str] = "own"
     """The recipe that this run started from."""
     method: str = "plremix"
-    """cross-entropy or plremix."""
+    """The method; its own settings come with it."""
     seed: int = 0
     """Every draw of the run, the noise included, follows from it."""
 
@@ -488,9 +488,9 @@ class CoDivideConfig(Config):
     """A sample is clean if its probability is above this."""
     learned_view: Literal["strong", "guessed"] = "strong"  # published code; DivideMix: guessed
     """Whether images are learned from in strong views or in those that their labels were guessed from."""
-    noisy_batch: Literal["same", "by-share"] = "same"  # published code; UNICON: by-share
-    """Noisy samples of a step: as many as clean ones, or half of that over the clean side's share of the data
-    (at most four times as many)."""
+    noisy_batch: Literal["same", "by-share", "proportional"] = "same"  # published code; UNICON: by-share
+    """Noisy samples of a step: as many as clean ones (same), half of that over the clean side's share of the data, at
+    most four times as many (by-share), or what their own share is, at most half of the batch (proportional)."""
     learn_noisy: bool = True  # published code; DivideMix on Clothing1M and WebVision: off
     """Learn from the noisy side's own images; off: they are only blended into the clean side's."""
     neighbours: int = 10  # ours: holds on digits and Fashion-MNIST
@@ -503,6 +503,8 @@ class CoDivideConfig(Config):
     """Weight of whole clusters' votes beside the neighbourhood in --split neighbours."""
     neighbour_epochs: int = 300  # ours: three quarters of the run
     """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""
+    benefit_of_doubt: bool = False  # ours: on for own images, which may be hard
+    """Believe a label against a prediction that is not surer of another class than the noise, as counted, explains."""
     epoch_length: Literal["clean", "data"] = "clean"  # published code; "data" where a side is small
     """Steps of an epoch: the number of clean batches (as published), or N / b with either side drawn anew as needed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -398,8 +399,20 @@ def _row(of: Recipe, suffix: str, table: str, changes: Settings, method: str = "
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 
-# Own arrays: as the digits, for 8x8 to 32x32 images on a CPU.
-OWN: Settings = DIGITS
+# Own images: as the digits, but they may be hard, and few labels wrong (README, "Hard images"): contrast must not crowd
+# out the classes, a label has the benefit of the doubt, and a small noisy side takes no more than its share of a step.
+OWN = DIGITS
+OWN_BY_METHOD: dict[str, Settings] = {
+    **BY_METHOD,
+    "plremix": {
+        "contrast_weight": 0.1,
+        "cluster_vote": 0.0,
+        "benefit_of_doubt": True,
+        "noisy_batch": "proportional",
+    },
+}
+WARMUP_STEPS, STEPS = 450, 620  # that a network needs for hard images, however few there are
+LEAST_EPOCHS = (4, 8)  # of warm-up and after it, however many there are
 
 
 def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> Settings:
@@ -411,17 +424,19 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
     largest = 128 if gpu else 64
     size = next((fitting for fitting in (16, 28, 32, 48, 64, 96, 128) if side <= fitting), 128)
     colour = channels == 3
-    epochs = round(40 * min(1.0, (1400 / images) ** 0.6)) if images >= 1000 else 60
-    settings = {
+    batch = 64 if images >= 1000 else max(8, images // 16)
+    warmup = max(LEAST_EPOCHS[0], math.ceil(WARMUP_STEPS * 2 * batch / images))
+    return {
         **OWN,
         "network": "preact-resnet18" if gpu and images >= 5000 else "preact-resnet-small",
         "image_size": min(size, largest),
         "channels": channels,
         "weak_view": "crop-flip" if colour else "crop",
         "strong_view": "autoaugment-cifar" if colour else "distort",
-        "batch_size": 64 if images >= 1000 else max(8, images // 16),
+        "batch_size": batch,
+        "warmup_epochs": warmup,
+        "epochs": warmup + max(LEAST_EPOCHS[1], math.ceil(STEPS * batch / images)),
     }
-    return {**settings, "epochs": max(12, epochs)}
 
 
 METHODS = tuple(CONFIGS)
@@ -435,7 +450,7 @@ def build(name: str, method: str | None = None, epochs: int | None = None) -> Co
         settings = {**recipe.settings, "recipe": name, **recipe.by_method.get(method, {}), **recipe.changes}
     elif name.endswith((".npz", ".csv")) or Path(name).is_dir():
         method = method or "plremix"
-        settings = {**OWN, "recipe": "own", "data": name, **BY_METHOD.get(method, {})}
+        settings = {**OWN, "recipe": "own", "data": name, **OWN_BY_METHOD.get(method, {})}
     else:
         raise InputError(
             f"there is no recipe {name!r}; `plremix recipes` lists them, and the path of an .npz or .csv file or of a "
@@ -447,9 +462,29 @@ def build(name: str, method: str | None = None, epochs: int | None = None) -> Co
 
 def own(path: Path, settings: Settings, method: str = "plremix", epochs: int | None = None) -> Config:
     """A run on own images: `settings` of `for_own_images`, schedules scaled to their number of epochs."""
-    values = {**settings, **BY_METHOD.get(method, {}), "recipe": "own", "data": str(path)}
-    length = epochs or values["epochs"]
-    return scaled(_config(method, {**values, "epochs": OWN["epochs"]}), length)
+    values = {**settings, **OWN_BY_METHOD.get(method, {}), "recipe": "own", "data": str(path)}
+    length, warmup = values["epochs"], values["warmup_epochs"]
+    usual = {name: OWN[name] for name in ("epochs", "warmup_epochs")}
+    config = scaled(_config(method, {**values, **usual}), length)
+    if isinstance(config, CoDivideConfig):
+        config = replace(config, **_schedule(warmup, length))
+    return config if epochs is None else scaled(config, epochs)
+
+
+def _schedule(warmup: int, epochs: int) -> Settings:
+    """What happens when after a warm-up of this length: the same shares of the rest as on the digits."""
+
+    def at(epoch: int) -> int:
+        share: float = (epoch - OWN["warmup_epochs"]) / (OWN["epochs"] - OWN["warmup_epochs"])
+        return warmup + max(1, round(share * (epochs - warmup)))
+
+    return {
+        "warmup_epochs": warmup,
+        "kappa_epochs": tuple(map(at, OWN["kappa_epochs"])),
+        "neighbour_epochs": at(OWN["neighbour_epochs"]),
+        "lr_epochs": tuple(map(at, OWN["lr_epochs"])),
+        "ramp_epochs": at(OWN["warmup_epochs"] + OWN["ramp_epochs"]) - warmup,
+    }
 
 
 def _config(method: str, settings: Settings) -> Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -247,6 +248,19 @@ def test_the_second_network_can_get_a_split_of_its_own(tiny: LabelledImages) -> 
         assert torch.equal(second.points, expected.points)
         assert torch.equal(second.class_scores, expected.class_scores)
         assert torch.equal(method.clean_samples()[0], torch.stack([expected.is_clean, before[1].is_clean]))
+
+
+def test_a_small_noisy_side_takes_its_share_of_a_step_and_no_more(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(noisy_batch="proportional", epoch_length="data"))
+    size, count = method.config.batch_size, len(tiny)
+    for clean_count in (count, count - 2, count // 2, 3, 0):
+        split = Split(
+            torch.arange(count) < clean_count, torch.ones(count), torch.zeros(count, 3), torch.zeros(count, 1)
+        )
+        expected = min(size, math.ceil(2 * size * (count - clean_count) / count))
+        for clean, noisy in method._draw_epoch(split, 0, 0):
+            assert len(noisy) == expected
+            assert len(clean) == (2 * size - expected if clean_count else 0)
 
 
 def test_unicons_noisy_batch_follows_the_share_of_the_clean_side(tiny: LabelledImages) -> None:

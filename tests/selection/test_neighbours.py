@@ -96,3 +96,30 @@ def test_a_class_that_nobody_was_given_gets_nothing() -> None:
     settled = fill_quotas(torch.rand(20, 3).softmax(1), torch.tensor([0.5, 0.5, 0.0]), sharpness=8.0)
     assert torch.isfinite(settled).all()
     assert (settled[:, 2] == 0).all()
+
+
+def test_with_folds_a_sample_is_judged_by_the_labels_of_others() -> None:
+    draws = torch.Generator().manual_seed(0)
+    embeddings, labels = torch.randn(40, 6, generator=draws), torch.randint(0, 3, (40,), generator=draws)
+    neighbours = nearest_neighbours(embeddings, 5)
+    graph = np.zeros((40, 40))
+    for row in range(40):
+        for near, similarity in zip(neighbours.indices[row], neighbours.similarities[row], strict=True):
+            weight = max(float(similarity), 0.0) ** 3
+            graph[row, near] += weight
+            graph[near, row] += weight
+    scale = 1 / np.sqrt(graph.sum(1))
+    inverse = np.linalg.inv(np.eye(40) - 0.9 * graph * scale * scale[:, None])
+    expected = np.zeros((40, 3))
+    for fold in range(5):
+        seen = np.eye(3)[labels.numpy()] * (np.arange(40) % 5 != fold)[:, None]
+        expected[fold::5] = (inverse @ (seen / seen.sum(0)))[fold::5]
+    expected /= expected.sum(0)
+    expected /= expected.sum(1, keepdims=True)
+    found = spread_labels(neighbours, labels, 3, alpha=0.9, folds=5)
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-3)
+
+    changed = labels.clone()
+    changed[7] = (labels[7] + 1) % 3
+    again = spread_labels(neighbours, changed, 3, alpha=0.9, folds=5)
+    assert (again[7].argsort() == found[7].argsort()).all()

@@ -8,6 +8,7 @@ Shapes: b samples a side, C classes, d embedding size, N samples.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,14 +39,16 @@ from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
 from plremix.methods.gathering import gather_rows
 from plremix.methods.learner import Learner
-from plremix.methods.splits import SPLITS, Scores, Split, both_losses, scaled_losses
+from plremix.methods.splits import SPLITS, Scores, Split, both_losses, neighbourhood, scaled_losses
 from plremix.networks import Architecture
 from plremix.randomness import beta, generator
 from plremix.selection import (
     ConfidenceThresholds,
     Verdict,
+    calibrate,
     initial_prototypes,
     judge_labels,
+    judge_with_doubt,
     prototype_logits,
     soft_pseudo_labels,
     update_prototypes,
@@ -215,6 +218,9 @@ class CoDivide:
         sizes = [size, size]
         if self.config.noisy_batch == "by-share":  # bounded, for splits that find hardly anyone clean
             sizes[1] = min(max(1, size * len(self.rows) // (2 * max(1, len(clean)))), 4 * size)
+        if self.config.noisy_batch == "proportional":
+            sizes[1] = min(size, math.ceil(2 * size * len(noisy) / max(1, len(self.rows))))
+            sizes[0] = 2 * size - sizes[1]
         draws = generator(self.config.seed, "order", index, epoch)
         orders = [passes(side, steps * each, draws) for side, each in zip((clean, noisy), sizes, strict=True)]
         first, second = (
@@ -304,8 +310,13 @@ class CoDivide:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
-        logits = [learner.predict(self.loader.images, self.loader).logits for learner in self.learners]
-        return judge_labels(torch.stack(logits).cpu().numpy(), self.labels.cpu().numpy())
+        outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
+        logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
+        if not self.config.benefit_of_doubt:
+            return judge_labels(logits, given)
+        near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config)
+        near, wrong = calibrate(near, self.labels)
+        return judge_with_doubt(logits, near.cpu().numpy(), wrong, given)
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if not self.splits:

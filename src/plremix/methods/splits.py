@@ -18,6 +18,7 @@ from plremix.methods.drawing import spread
 from plremix.methods.forgetting import estimated_rate, smallest
 from plremix.selection import (
     Mixture,
+    calibrate,
     fill_quotas,
     fit_mixture,
     nearest_neighbours,
@@ -25,6 +26,7 @@ from plremix.selection import (
     prototype_logits,
     spread_labels,
     vote_in_clusters,
+    weigh_labels,
 )
 
 
@@ -78,17 +80,17 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     training it is the other way round (README). Both networks' graphs count: where one is wrong by chance, the other
     mostly is not. Whole clusters have a say beside it, for where labels are so noisy that only many of them together
     mean something. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed labels.
+    With the benefit of the doubt a given label counts as evidence too, for as much as labels are worth.
     """
     classes = scores[0].logits.shape[1]
     shares = torch.bincount(labels, minlength=classes) / len(labels)
-    by_graph = [
-        spread_labels(nearest_neighbours(one.embeddings, config.neighbours), labels, classes, config.neighbour_alpha)
-        for one in scores
-    ]
-    together, sharpness = torch.stack(by_graph).mean(0), config.neighbour_sharpness
-    early = fill_quotas(together, shares, sharpness)
+    embeddings, sharpness = [one.embeddings for one in scores], config.neighbour_sharpness
+    together = neighbourhood(embeddings, labels, classes, config)
+    early, wrong = fill_quotas(together, shares, sharpness), None
+    if config.benefit_of_doubt:
+        early, wrong = calibrate(together, labels)
     if config.cluster_vote:
-        voted = vote_in_clusters([one.embeddings for one in scores], labels, classes)
+        voted = vote_in_clusters(embeddings, labels, classes)
         early = (1 - config.cluster_vote) * early + config.cluster_vote * voted
     late = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
     trust = config.trust_in_networks(epoch)
@@ -97,14 +99,26 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     # then hardly a pair is left whose sets are disjoint.
     likely = (1 - trust) * sharpen(together, 1 / sharpness) + trust * late
 
-    believed = posterior.gather(1, labels[:, None])[:, 0]
-    is_clean = posterior.argmax(1) == labels
+    known = posterior if wrong is None else weigh_labels(posterior, labels, wrong)
+    believed = known.gather(1, labels[:, None])[:, 0]
+    is_clean = known.argmax(1) == labels
     splits = []
     for one in scores:
         losses = torch.from_numpy(normalise_losses(_classifier_loss(one, labels).cpu().numpy())).float()
         points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
         splits.append(Split(is_clean, believed, likely, points, guesses=posterior, guess_weight=(1 - trust) / 2))
     return splits
+
+
+def neighbourhood(embeddings: Sequence[Tensor], labels: Tensor, classes: int, config: CoDivideConfig) -> Tensor:
+    """Class posteriors (N, C) by the graphs of all networks' embeddings (N, d); flat, however right.
+
+    Where labels have the benefit of the doubt, no sample's posteriors know its own.
+    """
+    folds = 5 if config.benefit_of_doubt else 1
+    graphs = [nearest_neighbours(own, config.neighbours) for own in embeddings]
+    each = [spread_labels(graph, labels, classes, config.neighbour_alpha, folds=folds) for graph in graphs]
+    return torch.stack(each).mean(0)
 
 
 def small_loss(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:

@@ -2,6 +2,7 @@
 
 from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
+from plremix.selection.doubt import calibrate, weigh_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
 from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
@@ -11,17 +12,19 @@ from plremix.selection.prototypes import (
     update_prototypes_one_by_one,
 )
 from plremix.selection.quotas import fill_quotas
-from plremix.selection.verdict import Verdict, judge_labels, label_margins
+from plremix.selection.verdict import Verdict, judge_labels, judge_with_doubt, label_margins
 
 __all__ = [
     "ConfidenceThresholds",
     "Mixture",
     "Neighbours",
     "Verdict",
+    "calibrate",
     "fill_quotas",
     "fit_mixture",
     "initial_prototypes",
     "judge_labels",
+    "judge_with_doubt",
     "label_margins",
     "nearest_neighbours",
     "normalise_losses",
@@ -31,4 +34,5 @@ __all__ = [
     "update_prototypes",
     "update_prototypes_one_by_one",
     "vote_in_clusters",
+    "weigh_labels",
 ]

@@ -41,20 +41,26 @@ def nearest_neighbours(embeddings: Tensor, k: int) -> Neighbours:
     return Neighbours(torch.cat(indices), torch.cat(similarities))
 
 
-def spread_labels(neighbours: Neighbours, labels: Tensor, classes: int, alpha: float, power: float = 3.0) -> Tensor:
+def spread_labels(
+    neighbours: Neighbours, labels: Tensor, classes: int, alpha: float, power: float = 3.0, folds: int = 1
+) -> Tensor:
     """Class posteriors (N, C): how much of each class's labels reaches a sample over the graph.
 
     Solves (I - alpha S) Z = Y / class counts, with S the symmetric graph (weights cosine ** power) normalised by
     degree; then columns and rows are normalised, so that a frequent label is not believed for being frequent. alpha
-    near 1 lets labels travel far. A sample's own label counts as one vote among those of its surroundings.
+    near 1 lets labels travel far. A sample's own label counts as one vote among those of its surroundings; with more
+    folds than one it does not: a fold's posteriors then come from the labels of the others.
     """
     graph = _normalised_graph(neighbours, power)
     given = labels.cpu().numpy()
-    start = np.zeros((len(given), classes), dtype=np.float32)
-    start[np.arange(len(given)), given] = 1
+    rows = np.arange(len(given))
+    start = np.zeros((len(given), folds, classes), dtype=np.float32)
+    start[rows, :, given] = 1
+    if folds > 1:
+        start[rows, rows % folds] = 0
     start /= np.maximum(start.sum(0), 1)
-    spread = _solve(graph, start, alpha)
-    spread = np.maximum(spread, 0)
+    reached = _solve(graph, start.reshape(len(given), -1), alpha).reshape(start.shape)
+    spread = np.maximum(reached[rows, rows % folds], 0)
     spread /= np.maximum(spread.sum(0), 1e-30)
     total = spread.sum(1, keepdims=True)
     posterior = np.where(total > 0, spread / np.maximum(total, 1e-30), 1 / classes)

@@ -3,6 +3,9 @@
 It need not be the split that was trained on: a loose split trains better, a tight one judges better. Both networks'
 logits are turned into the margin of the given label over the best other class; the margins of right and of wrong
 labels are two bells of one width, which a mixture with tied variance finds.
+
+On hard images, where the networks are often mistaken themselves, the neighbourhood counts beside them, and the given
+label has the benefit of the doubt (`doubt.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
+
+from plremix.selection.doubt import weigh_labels
 
 
 class Verdict(NamedTuple):
@@ -56,9 +62,25 @@ def judge_labels(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> V
     margins = np.mean([label_margins(one, labels) for one in logits], axis=0)
     margins = np.clip(np.nan_to_num(margins), -1e6, 1e6)
     probabilities = _softmax(np.mean(logits, axis=0))  # as the networks predict together
+    return _verdict(margins, _lower_bell(margins), probabilities)
+
+
+def judge_with_doubt(
+    logits: NDArray[np.floating], neighbourhood: NDArray[np.floating], wrong: float, labels: NDArray[np.integer]
+) -> Verdict:
+    """Judge the given labels (N,), about `wrong` of which are wrong, by all networks' logits (networks, N, C) and the
+    neighbourhood's posteriors (N, C)."""
+    by_networks = np.mean([_softmax(one) for one in logits], axis=0)
+    both = torch.from_numpy((by_networks + neighbourhood) / 2).double()
+    known = weigh_labels(both, torch.from_numpy(labels.astype(np.int64)), wrong).numpy()
+    margins = label_margins(np.log(np.maximum(known, 1e-300)), labels)
+    return _verdict(margins, margins < 0, known)
+
+
+def _verdict(margins: NDArray[np.float64], wrong: NDArray[np.bool_], probabilities: NDArray[np.float64]) -> Verdict:
     return Verdict(
         label_score=1 / (1 + np.exp(-margins / max(1.0, np.abs(margins).max() / 30))),  # beyond 30, 1 + exp(-m) is 1
-        is_label_issue=_lower_bell(margins),
+        is_label_issue=wrong,
         predicted=probabilities.argmax(1).astype(np.int64),
         confidence=probabilities.max(1),
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 
 from plremix.config import CoDivideConfig, Config
 from plremix.data.dataset import LabelledImages
 from plremix.errors import InputError
-from plremix.methods.base import Method
 from plremix.training.distribution import make_fabric
-from plremix.training.setup import build_method
+from plremix.training.setup import build_method, on_device
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SMALLEST = 3  # epochs
@@ -30,7 +31,10 @@ def parse_time(text: str) -> float:
 
 
 def expected_seconds(config: Config, data: LabelledImages) -> float:
-    """The whole run, from the time of a real step of a method that is thrown away afterwards."""
+    """The whole run, from the time of real steps of a method that is thrown away afterwards.
+
+    Warm-up and what follows it are timed each for themselves, and so is a look at the test images.
+    """
     fabric = make_fabric(replace(config, devices=1, nodes=1))
     few = min(len(data), 2 * config.batch_size)
     sample = replace(
@@ -42,13 +46,20 @@ def expected_seconds(config: Config, data: LabelledImages) -> float:
         test_labels=None,
         ids=data.ids[:few],
     )
-    # An epoch of the sample without warm-up is the shortest real thing: scoring, splitting, and a few steps.
-    trial = replace(config, warmup_epochs=0, epoch_length="data") if isinstance(config, CoDivideConfig) else config
-    method = build_method(trial, sample, fabric)
-    _timed(method)  # compilation and first touches are not counted
-    step = min(_timed(method) for _ in range(2)) / max(1, few // config.batch_size)
     images = min(len(data), config.epoch_images or len(data))
-    return step * max(1, images // config.batch_size) * config.epochs
+    warmup = min(config.warmup_epochs, config.epochs) if isinstance(config, CoDivideConfig) else 0
+    seconds = 0.0
+    for epochs, warming in ((warmup, 1), (config.epochs - warmup, 0)):
+        if epochs:
+            if isinstance(config, CoDivideConfig):
+                config = replace(config, warmup_epochs=warming, epoch_length="data")
+            method = build_method(config, sample, fabric)
+            seconds += epochs * images / few * _best_of(3, partial(method.train_epoch, 0))
+    if data.test_images is not None:
+        seen = data.test_images[torch.arange(min(len(data.test_images), few))]
+        look = _best_of(3, partial(method.logits, on_device(seen, fabric)))
+        seconds += config.epochs * len(data.test_images) / len(seen) * look
+    return seconds
 
 
 def epochs_within(config: Config, expected: float, budget: float) -> int:
@@ -56,7 +67,13 @@ def epochs_within(config: Config, expected: float, budget: float) -> int:
     return max(SMALLEST, int(config.epochs * budget / max(expected, 1e-9)))
 
 
-def _timed(method: Method) -> float:
+def _best_of(times: int, work: Callable[[], object]) -> float:
+    """Seconds; the first go, with compilation and first touches, does not count."""
+    work()
+    return min(_timed(work) for _ in range(times - 1))
+
+
+def _timed(work: Callable[[], object]) -> float:
     began = time.perf_counter()
-    method.train_epoch(0)
+    work()
     return time.perf_counter() - began

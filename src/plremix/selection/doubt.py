@@ -1,0 +1,52 @@
+"""What a given label is itself worth: how many are wrong, read from how well posteriors foretell them, and Bayes' rule.
+
+On easy images who contradicts a label is mostly right. On hard ones the prediction is as likely to be the mistake, and
+where few labels are wrong a label should be believed against a prediction that is only a little surer of another class.
+How many are wrong and how sure the posteriors may be of themselves are not known, but both show: labels that posteriors
+have not seen are likeliest under the right ones. Shapes: N samples, C classes.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from plremix.selection.quotas import fill_quotas
+
+SHARPNESS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+
+
+def calibrate(posterior: Tensor, labels: Tensor) -> tuple[Tensor, float]:
+    """Posteriors (N, C) as sharp as the given labels (N,) bear out, and the share of those that is wrong.
+
+    `posterior` must not know a sample's own label. Wrong labels are taken to go to all other classes alike.
+    """
+    classes = posterior.shape[1]
+    shares = torch.bincount(labels, minlength=classes) / len(labels)
+    best, rate, likelihood = posterior, 0.0, -torch.inf
+    for sharpness in SHARPNESS:
+        levelled = fill_quotas(posterior, shares, sharpness)
+        wrong, fits = wrong_share(levelled.gather(1, labels[:, None])[:, 0], classes)
+        if fits > likelihood:
+            best, rate, likelihood = levelled, wrong, fits
+    return best, rate
+
+
+def wrong_share(believed: Tensor, classes: int, rounds: int = 60) -> tuple[float, float]:
+    """The share of wrong labels under which the given ones, believed (N,) beforehand, are likeliest; their mean
+    log-likelihood. Each round takes the mean of what is believed afterwards for the next share."""
+    believed, wrong = believed.double(), 0.3
+    for _ in range(rounds):
+        right = believed * (1 - wrong)
+        likelihood = (right + (1 - believed) * wrong / (classes - 1)).clamp(min=1e-300)
+        wrong = min(max(1 - float((right / likelihood).mean()), 1e-3), 1 - 1 / classes)
+    return wrong, float(likelihood.log().mean())
+
+
+def weigh_labels(posterior: Tensor, labels: Tensor, wrong: float) -> Tensor:
+    """Class posteriors (N, C) that know the given labels (N,), of which the share `wrong` is wrong; from posteriors
+    (N, C) of the images alone."""
+    others = wrong / (posterior.shape[1] - 1)
+    weighed = posterior * others
+    weighed.scatter_(1, labels[:, None], posterior.gather(1, labels[:, None]) * (1 - wrong))
+    return weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)

@@ -1,0 +1,76 @@
+"""A label is believed for as much as labels are worth: the share of wrong ones is read off, and Bayes does the rest."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from plremix.selection import calibrate, weigh_labels
+from plremix.selection.doubt import wrong_share
+
+
+def images_and_labels(
+    count: int, wrong: float, hardness: float, classes: int = 10, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Posteriors (N, C) as sure as they are right, from which the truth is drawn; given labels; the truth."""
+    draws = torch.Generator().manual_seed(seed)
+    posterior = (torch.randn(count, classes, generator=draws) / hardness).softmax(1)
+    truth = torch.multinomial(posterior, 1, generator=draws)[:, 0]
+    moved = (truth + torch.randint(1, classes, (count,), generator=draws)) % classes
+    given = torch.where(torch.rand(count, generator=draws) < wrong, moved, truth)
+    return posterior, given, truth
+
+
+@pytest.mark.parametrize("wrong", [0.05, 0.3, 0.7])
+@pytest.mark.parametrize("flatness", [1, 3])
+def test_the_share_of_wrong_labels_and_the_sharpness_are_found(wrong: float, flatness: int) -> None:
+    posterior, given, _ = images_and_labels(20_000, wrong, hardness=0.25)
+    flat = (posterior.log() / flatness).softmax(1)
+    sharp, found = calibrate(flat, given)
+    assert found == pytest.approx(wrong, abs=0.03)
+    assert (sharp - posterior).abs().mean() < 0.02
+
+
+def test_the_share_is_the_likeliest_one() -> None:
+    posterior, given, _ = images_and_labels(2000, 0.3, hardness=0.5, classes=4)
+    believed = posterior.gather(1, given[:, None])[:, 0].double()
+    found, likelihood = wrong_share(believed, 4)
+
+    def naive(share: float) -> float:
+        return float(torch.log(believed * (1 - share) + (1 - believed) * share / 3).mean())
+
+    best = max((step / 1000 for step in range(1, 750)), key=naive)
+    assert found == pytest.approx(best, abs=2e-3)
+    assert likelihood == pytest.approx(naive(best), abs=1e-4)
+
+
+def test_labels_are_weighed_by_bayes_rule() -> None:
+    posterior, labels = torch.tensor([[0.6, 0.3, 0.1], [0.98, 0.01, 0.01]]), torch.tensor([1, 2])
+    known = weigh_labels(posterior, labels, wrong=0.2)
+    for row, label in enumerate(labels.tolist()):
+        joint = [float(posterior[row, k]) * (0.8 if k == label else 0.1) for k in range(3)]
+        assert known[row].tolist() == pytest.approx([value / sum(joint) for value in joint])
+    assert known.argmax(1).tolist() == [1, 0]  # a doubt of 2 to 1 does not overrule the label, one of 98 to 1 does
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.7])
+def test_on_hard_images_corrections_do_more_good_than_harm(wrong: float) -> None:
+    posterior, given, truth = images_and_labels(5000, wrong, hardness=0.7)
+    assert (posterior.argmax(1) == truth).float().mean() < 0.6
+    sharp, found = calibrate(posterior, given)
+    corrected = weigh_labels(sharp, given, found).argmax(1)
+    assert (corrected == truth).float().mean() >= (given == truth).float().mean()
+    assert (corrected == truth).float().mean() > (posterior.argmax(1) == truth).float().mean()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_degenerate_posteriors_stay_finite(classes: int) -> None:
+    labels = torch.arange(8) % classes
+    for posterior in (
+        torch.full((8, classes), 1 / classes),
+        torch.eye(classes)[labels],
+        torch.eye(classes)[1 - labels.clamp(max=1)],
+    ):
+        sharp, found = calibrate(posterior, labels)
+        assert weigh_labels(sharp, labels, found).isfinite().all()
+        assert 0 <= found < 1
