@@ -300,6 +300,10 @@ class Config:
         except ValueError:
             raise InputError(f"--noise-map must look like 3:5,5:3, got {self.noise_map!r}") from None
 
+    def epoch_cost(self, epoch: int) -> float:
+        """What an epoch costs beside others of the run, for the time that is left."""
+        return 1.0
+
     def learning_rate(self, epoch: int) -> float:
         """The rate of an epoch, by the schedule."""
         if self.lr_schedule in ("cosine", "restarts"):
@@ -553,6 +557,13 @@ class CoDivideConfig(Config):
         )
         for name in ("clean_threshold", "prototype_momentum", "cluster_vote"):
             _require(0 <= getattr(self, name) <= 1, _flag(name), getattr(self, name), "from 0 to 1")
+
+    def epoch_cost(self, epoch: int) -> float:
+        """Forward passes of a sample; a step's backward pass counts as two."""
+        contrasts = self.contrast != "none"
+        if epoch < self.warmup_epochs:
+            return 9.0 if contrasts and self.warmup_contrast else 3.0
+        return 30.0 if contrasts else 18.0
 
     def trust_in_networks(self, epoch: int) -> float:
         """From 0 at the end of warm-up to 1 at `neighbour_epochs`: whose word counts in --split neighbours."""

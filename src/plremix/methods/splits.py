@@ -26,7 +26,7 @@ from plremix.selection import (
     prototype_logits,
     spread_labels,
     vote_in_clusters,
-    weigh_labels,
+    weigh_by_pairs,
 )
 
 
@@ -86,9 +86,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     shares = torch.bincount(labels, minlength=classes) / len(labels)
     embeddings, sharpness = [one.embeddings for one in scores], config.neighbour_sharpness
     together = neighbourhood(embeddings, labels, classes, config)
-    early, wrong = fill_quotas(together, shares, sharpness), None
-    if config.benefit_of_doubt:
-        early, wrong = calibrate(together, labels)
+    early = calibrate(together, labels)[0] if config.benefit_of_doubt else fill_quotas(together, shares, sharpness)
     if config.cluster_vote:
         voted = vote_in_clusters(embeddings, labels, classes)
         early = (1 - config.cluster_vote) * early + config.cluster_vote * voted
@@ -99,7 +97,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     # then hardly a pair is left whose sets are disjoint.
     likely = (1 - trust) * sharpen(together, 1 / sharpness) + trust * late
 
-    known = posterior if wrong is None else weigh_labels(posterior, labels, wrong)
+    known = weigh_by_pairs(posterior, labels) if config.benefit_of_doubt else posterior
     believed = known.gather(1, labels[:, None])[:, 0]
     is_clean = known.argmax(1) == labels
     splits = []

@@ -9,6 +9,7 @@ have not seen are likeliest under the right ones. Shapes: N samples, C classes.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from plremix.selection.quotas import fill_quotas
@@ -41,6 +42,32 @@ def wrong_share(believed: Tensor, classes: int, rounds: int = 60) -> tuple[float
         likelihood = (right + (1 - believed) * wrong / (classes - 1)).clamp(min=1e-300)
         wrong = min(max(1 - float((right / likelihood).mean()), 1e-3), 1 - 1 / classes)
     return wrong, float(likelihood.log().mean())
+
+
+def confident_joint(posterior: Tensor, labels: Tensor) -> Tensor:
+    """How many samples of each true class (rows) were given each label (columns), (C, C), as far as one can be sure.
+
+    A sample counts for the most probable of those classes that it is as sure of as samples with that label are on
+    average, and for none where there is no such class. Columns are stretched to the number of labels.
+    """
+    classes = posterior.shape[1]
+    given = F.one_hot(labels, classes).to(posterior.dtype)
+    counts = given.sum(0)
+    usual = (posterior * given).sum(0) / counts.clamp(min=1)
+    sure = (posterior >= usual) & (counts > 0)
+    counted = sure.any(1)
+    true = posterior.masked_fill(~sure, -1).argmax(1)[counted]
+    joint = 0.5 * torch.eye(classes).to(posterior)  # a class that nobody is sure of keeps its labels
+    joint.index_put_((true, labels[counted]), torch.ones_like(true, dtype=joint.dtype), accumulate=True)
+    return joint / joint.sum(0) * counts
+
+
+def weigh_by_pairs(posterior: Tensor, labels: Tensor) -> Tensor:
+    """As `weigh_labels`, with a share of its own for each pair of classes, as they are counted."""
+    joint = confident_joint(posterior, labels)
+    given_by_true = joint / joint.sum(1, keepdim=True).clamp(min=1e-12)
+    weighed = posterior * given_by_true[:, labels].T
+    return weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)
 
 
 def weigh_labels(posterior: Tensor, labels: Tensor, wrong: float) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,8 +13,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 class Silent:
     """Says nothing; the shape that the loop talks to."""
 
-    def start(self, title: str, epochs: int, done: int) -> None:
-        """A run begins, or goes on after `done` epochs."""
+    def start(self, title: str, costs: Sequence[float], done: int) -> None:
+        """A run begins, or goes on after `done` epochs; what each epoch costs, in any unit."""
 
     def pretrain(self, epoch: int, loss: float) -> None:
         """An epoch of pre-training is over."""
@@ -31,9 +32,9 @@ class Silent:
 class Lines(Silent):
     """One plain line an epoch, for logs and pipes."""
 
-    def start(self, title: str, epochs: int, done: int) -> None:
-        self._epochs, self._first, self._began = epochs, done, time.monotonic()
-        print(f"{title}: epoch {done} of {epochs}", flush=True)
+    def start(self, title: str, costs: Sequence[float], done: int) -> None:
+        self._costs, self._first, self._began = costs, done, time.monotonic()
+        print(f"{title}: epoch {done} of {len(costs)}", flush=True)
 
     def pretrain(self, epoch: int, loss: float) -> None:
         print(f"pre-training epoch {epoch + 1}  loss {loss:.3f}", flush=True)
@@ -41,14 +42,14 @@ class Lines(Silent):
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         done = metrics["epoch"] + 1
-        left = (time.monotonic() - self._began) / (done - self._first) * (self._epochs - done)
-        print(f"epoch {done}/{self._epochs}  {describe(metrics)}  {_clock(left)} left", flush=True)
+        left = (time.monotonic() - self._began) / sum(self._costs[self._first : done]) * sum(self._costs[done:])
+        print(f"epoch {done}/{len(self._costs)}  {describe(metrics)}  {_clock(left)} left", flush=True)
 
 
 class Bar(Silent):
     """A bar that fills up over the whole run."""
 
-    def start(self, title: str, epochs: int, done: int) -> None:
+    def start(self, title: str, costs: Sequence[float], done: int) -> None:
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -58,19 +59,23 @@ class Bar(Silent):
             console=Console(stderr=True),
             transient=True,
         )
-        self._done = done
-        self._task = self._bar.add_task(title, total=epochs, completed=done, note="")
+        self._costs, self._done = costs, done
+        self._task = self._bar.add_task(title, total=sum(costs), note="")
+        self._bar.update(self._task, completed=sum(costs[:done]))
         self._bar.start()
 
     def pretrain(self, epoch: int, loss: float) -> None:
         self._bar.update(self._task, note=f"pre-training epoch {epoch + 1}  loss {loss:.3f}")
 
     def step(self, share: float) -> None:
-        self._bar.update(self._task, completed=self._done + share)
+        running = sum(self._costs[self._done : self._done + 1])
+        self._bar.update(self._task, completed=sum(self._costs[: self._done]) + share * running)
 
     def epoch(self, metrics: dict[str, Any]) -> None:
         self._done = metrics["epoch"] + 1
-        self._bar.update(self._task, completed=self._done, note=f"epoch {self._done}  {describe(metrics)}")
+        self._bar.update(
+            self._task, completed=sum(self._costs[: self._done]), note=f"epoch {self._done}  {describe(metrics)}"
+        )
 
     def stop(self) -> None:
         if hasattr(self, "_bar"):

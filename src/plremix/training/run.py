@@ -127,7 +127,8 @@ class _Run:
             self._restore()
         if self.first:
             self.folder.write_history(self.history, self.seconds)
-        self.progress.start(self.config.recipe, self.config.epochs, len(self.history))
+        costs = [self.config.epoch_cost(epoch) for epoch in range(self.config.epochs)]
+        self.progress.start(self.config.recipe, costs, len(self.history))
         self.logger = make_logger(replace(self.config, log=self.config.log if self.first else "none"), self.folder.path)
         status = "failed"
         try:
