@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plremix.selection import calibrate, weigh_labels
-from plremix.selection.doubt import wrong_share
+from plremix.selection import calibrate, judge_with_doubt, weigh_by_pairs, weigh_labels
+from plremix.selection.doubt import confident_joint, wrong_share
 
 
 def images_and_labels(
@@ -74,3 +74,54 @@ def test_degenerate_posteriors_stay_finite(classes: int) -> None:
         sharp, found = calibrate(posterior, labels)
         assert weigh_labels(sharp, labels, found).isfinite().all()
         assert 0 <= found < 1
+
+
+def test_the_confident_joint_counts_who_is_as_sure_as_usual() -> None:
+    posterior, given, _ = images_and_labels(300, 0.3, hardness=0.5, classes=3)
+    counts = [[0.0] * 3 for _ in range(3)]
+    usual = [float(posterior[given == label, label].mean()) for label in range(3)]
+    for row, label in zip(posterior.tolist(), given.tolist(), strict=True):
+        sure = [(row[true], true) for true in range(3) if row[true] >= usual[true]]
+        if sure:
+            counts[max(sure)[1]][label] += 1
+    for label in range(3):
+        counts[label][label] += 0.5
+        total = sum(counts[true][label] for true in range(3))
+        for true in range(3):
+            counts[true][label] *= int((given == label).sum()) / total
+    torch.testing.assert_close(confident_joint(posterior, given), torch.tensor(counts), rtol=1e-4, atol=1e-3)
+
+
+def test_noise_of_one_pair_is_known_for_what_it_is() -> None:
+    draws = torch.Generator().manual_seed(0)
+    truth = torch.randint(0, 4, (4000,), generator=draws)
+    moved = (truth == 2) & (torch.rand(4000, generator=draws) < 0.4)
+    given = torch.where(moved, 3, truth)
+    posterior = (2 * torch.nn.functional.one_hot(truth, 4) + torch.randn(4000, 4, generator=draws)).softmax(1)
+    joint = confident_joint(posterior, given)
+    assert float(joint[2, 3] / joint[2].sum()) == pytest.approx(0.4, abs=0.12)
+    known = weigh_by_pairs(posterior, given)
+    believed = known.gather(1, given[:, None])[:, 0]
+    assert believed[moved].mean() < 0.4 < 0.9 < believed[~moved & (given != 3)].mean()
+
+
+def test_a_class_without_labels_is_no_ones() -> None:
+    posterior, given, _ = images_and_labels(100, 0.2, hardness=0.5, classes=4)
+    given[given == 1] = 0
+    known = weigh_by_pairs(posterior, given)
+    assert known.isfinite().all()
+    assert not (known.argmax(1) == 1).any()
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.4, 0.7])
+def test_the_verdict_with_doubt_finds_wrong_labels(wrong: float) -> None:
+    posterior, given, truth = images_and_labels(3000, wrong, hardness=0.12)
+    draws = torch.Generator().manual_seed(1)
+    logits = posterior.log() + 0.3 * torch.randn(2, 3000, 10, generator=draws)
+    verdict = judge_with_doubt(logits.numpy(), posterior.numpy(), wrong, given.numpy())
+    is_wrong = (given != truth).numpy()
+    assert (verdict.is_label_issue == is_wrong).mean() > 0.95
+    assert (verdict.corrected(given.numpy()) == truth.numpy()).mean() > 1 - wrong
+    assert verdict.label_score[is_wrong].mean() < 0.2 < 0.8 < verdict.label_score[~is_wrong].mean()
+    assert ((verdict.label_score >= 0) & (verdict.label_score <= 1)).all()
+    assert len(set(verdict.label_score.tolist())) > 2900
