@@ -191,8 +191,11 @@ def test_settings_follow_the_data() -> None:
     assert large["strong_view"] == "distort"
     config = recipes.own(Path("x"), small)
     assert isinstance(config, CoDivideConfig)
-    assert config.warmup_epochs * 60 >= recipes.WARMUP_STEPS * 2 * 8  # enough steps, however few images
-    assert (config.epochs - config.warmup_epochs) * 60 >= recipes.STEPS * 8
+    assert (config.warmup_epochs, config.epochs) == (150, 250)  # small sets are looked at often, but not for ever
+    some = recipes.own(Path("x"), recipes.for_own_images(images=400, classes=4, side=32, channels=3, gpu=False))
+    assert isinstance(some, CoDivideConfig)
+    assert some.warmup_epochs * 400 >= recipes.WARMUP_STEPS * 2 * 8  # enough steps, however few images
+    assert (some.epochs - some.warmup_epochs) * 400 >= recipes.STEPS * 8
     short = recipes.own(Path("x"), small, epochs=30)
     assert isinstance(short, CoDivideConfig)
     assert short.warmup_epochs / 30 == pytest.approx(config.warmup_epochs / config.epochs, abs=0.02)
@@ -201,13 +204,15 @@ def test_settings_follow_the_data() -> None:
 
 
 def test_the_schedule_of_own_images_has_the_digits_shares() -> None:
-    schedule = recipes._schedule(recipes.OWN["warmup_epochs"], recipes.OWN["epochs"])
+    schedule = recipes._schedule(*(recipes.OWN[name] for name in ("warmup_epochs", "epochs", "neighbour_epochs")))
     assert schedule == {name: recipes.OWN[name] for name in schedule}
     for images in (60, 999, 5000, 1_000_000):
         config = recipes.own(Path("x"), recipes.for_own_images(images, 5, 32, 3, gpu=False))
         assert isinstance(config, CoDivideConfig)
         times = (0, config.warmup_epochs, *config.kappa_epochs, *config.lr_epochs, config.epochs)
         assert list(times) == sorted(set(times))
+        assert config.trust_in_networks(config.epochs) == 0.5
+        assert 0.4 <= recipes.scaled(config, 7).trust_in_networks(7) <= 0.6  # type: ignore[attr-defined]
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:

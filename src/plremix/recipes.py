@@ -400,7 +400,8 @@ def _row(of: Recipe, suffix: str, table: str, changes: Settings, method: str = "
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 
 # Own images: as the digits, but they may be hard, and few labels wrong (README, "Hard images"): contrast must not crowd
-# out the classes, a label has the benefit of the doubt, and a small noisy side takes no more than its share of a step.
+# out the classes, a label has the benefit of the doubt, a small noisy side takes no more than its share of a step, and
+# strong views are for the contrast alone, since a small network in little time has enough to learn from weak ones.
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,
@@ -409,10 +410,13 @@ OWN_BY_METHOD: dict[str, Settings] = {
         "cluster_vote": 0.0,
         "benefit_of_doubt": True,
         "noisy_batch": "proportional",
+        "learned_view": "guessed",
+        "beta": 1.0,
+        "neighbour_epochs": 70,  # at the end of the run, networks and neighbourhood count the same
     },
 }
-WARMUP_STEPS, STEPS = 450, 620  # that a network needs for hard images, however few there are
-LEAST_EPOCHS = (4, 8)  # of warm-up and after it, however many there are
+WARMUP_STEPS, STEPS = 1800, 2500  # that a network needs for hard images, however few there are
+EPOCHS = ((4, 150), (8, 100))  # of warm-up and after it: at least, however many images, and at most
 
 
 def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> Settings:
@@ -424,8 +428,8 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
     largest = 128 if gpu else 64
     size = next((fitting for fitting in (16, 28, 32, 48, 64, 96, 128) if side <= fitting), 128)
     colour = channels == 3
-    batch = 64 if images >= 1000 else max(8, images // 16)
-    warmup = max(LEAST_EPOCHS[0], math.ceil(WARMUP_STEPS * 2 * batch / images))
+    batch = 8 if images < 1000 else 64 if gpu else 16  # on a CPU small steps cost little more, and they are what counts
+    warmup = _within(EPOCHS[0], WARMUP_STEPS * 2 * batch / images)
     return {
         **OWN,
         "network": "preact-resnet18" if gpu and images >= 5000 else "preact-resnet-small",
@@ -435,8 +439,12 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
         "strong_view": "autoaugment-cifar" if colour else "distort",
         "batch_size": batch,
         "warmup_epochs": warmup,
-        "epochs": warmup + max(LEAST_EPOCHS[1], math.ceil(STEPS * batch / images)),
+        "epochs": warmup + _within(EPOCHS[1], STEPS * batch / images),
     }
+
+
+def _within(bounds: tuple[int, int], epochs: float) -> int:
+    return min(max(bounds[0], math.ceil(epochs)), bounds[1])
 
 
 METHODS = tuple(CONFIGS)
@@ -467,12 +475,12 @@ def own(path: Path, settings: Settings, method: str = "plremix", epochs: int | N
     usual = {name: OWN[name] for name in ("epochs", "warmup_epochs")}
     config = scaled(_config(method, {**values, **usual}), length)
     if isinstance(config, CoDivideConfig):
-        config = replace(config, **_schedule(warmup, length))
+        config = replace(config, **_schedule(warmup, length, values["neighbour_epochs"]))
     return config if epochs is None else scaled(config, epochs)
 
 
-def _schedule(warmup: int, epochs: int) -> Settings:
-    """What happens when after a warm-up of this length: the same shares of the rest as on the digits."""
+def _schedule(warmup: int, epochs: int, neighbour_epochs: int) -> Settings:
+    """What happens when after a warm-up of this length: the same shares of the rest as in `OWN`."""
 
     def at(epoch: int) -> int:
         share: float = (epoch - OWN["warmup_epochs"]) / (OWN["epochs"] - OWN["warmup_epochs"])
@@ -481,7 +489,7 @@ def _schedule(warmup: int, epochs: int) -> Settings:
     return {
         "warmup_epochs": warmup,
         "kappa_epochs": tuple(map(at, OWN["kappa_epochs"])),
-        "neighbour_epochs": at(OWN["neighbour_epochs"]),
+        "neighbour_epochs": at(neighbour_epochs),
         "lr_epochs": tuple(map(at, OWN["lr_epochs"])),
         "ramp_epochs": at(OWN["warmup_epochs"] + OWN["ramp_epochs"]) - warmup,
     }
@@ -501,7 +509,7 @@ def scaled(config: Config, epochs: int) -> Config:
     factor = epochs / config.epochs
 
     def moved(value: int | None) -> int | None:
-        return value if not value else min(epochs, max(1, round(value * factor)))
+        return value if not value else max(1, round(value * factor))
 
     changes: dict[str, Any] = {"epochs": epochs}
     for name in config.schedules:
