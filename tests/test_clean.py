@@ -191,11 +191,15 @@ def test_settings_follow_the_data() -> None:
     assert large["strong_view"] == "distort"
     config = recipes.own(Path("x"), small)
     assert isinstance(config, CoDivideConfig)
-    assert (config.warmup_epochs, config.epochs) == (150, 250)  # small sets are looked at often, but not for ever
+    assert (config.warmup_epochs, config.finish_epochs, config.epochs) == (
+        150,
+        60,
+        310,
+    )  # small sets are looked at often, but not for ever
     some = recipes.own(Path("x"), recipes.for_own_images(images=400, classes=4, side=32, channels=3, gpu=False))
     assert isinstance(some, CoDivideConfig)
-    assert some.warmup_epochs * 400 >= recipes.WARMUP_STEPS * 2 * 8  # enough steps, however few images
-    assert (some.epochs - some.warmup_epochs) * 400 >= recipes.STEPS * 8
+    assert some.warmup_epochs * 400 >= recipes.STEPS["warmup"] * 2 * 8  # enough steps, however few images
+    assert (some.epochs - some.finish_epochs - some.warmup_epochs) * 400 >= recipes.STEPS["train"] * 8
     short = recipes.own(Path("x"), small, epochs=30)
     assert isinstance(short, CoDivideConfig)
     assert short.warmup_epochs / 30 == pytest.approx(config.warmup_epochs / config.epochs, abs=0.02)
@@ -204,15 +208,22 @@ def test_settings_follow_the_data() -> None:
 
 
 def test_the_schedule_of_own_images_has_the_digits_shares() -> None:
-    schedule = recipes._schedule(*(recipes.OWN[name] for name in ("warmup_epochs", "epochs", "neighbour_epochs")))
-    assert schedule == {name: recipes.OWN[name] for name in schedule}
+    as_digits = recipes._schedule(recipes.OWN["epochs"] + 5, recipes.OWN["warmup_epochs"], finish_epochs=5)
+    for name in ("warmup_epochs", "kappa_epochs", "ramp_epochs"):
+        assert as_digits[name] == recipes.OWN[name]
     for images in (60, 999, 5000, 1_000_000):
         config = recipes.own(Path("x"), recipes.for_own_images(images, 5, 32, 3, gpu=False))
         assert isinstance(config, CoDivideConfig)
-        times = (0, config.warmup_epochs, *config.kappa_epochs, *config.lr_epochs, config.epochs)
+        times = (0, config.warmup_epochs, *config.kappa_epochs, config.epochs - config.finish_epochs, config.epochs)
         assert list(times) == sorted(set(times))
-        assert config.trust_in_networks(config.epochs) == 0.5
-        assert 0.4 <= recipes.scaled(config, 7).trust_in_networks(7) <= 0.6  # type: ignore[attr-defined]
+        assert config.trust_in_networks(config.epochs - config.finish_epochs) == 0.5
+        assert config.learning_rate(config.epochs - config.finish_epochs) == config.lr
+        assert config.learning_rate(config.epochs - 1) < 0.2 * config.lr
+    for length in range(1, 30):  # however short, and warm-up and co-training go before the end
+        short = recipes.scaled(config, length)
+        assert isinstance(short, CoDivideConfig)
+        assert short.warmup_epochs >= 1
+        assert short.finish_epochs <= 0.3 * length
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:

@@ -448,7 +448,10 @@ class ELRConfig(Config):
 class CoDivideConfig(Config):
     """Two networks that split the data for each other: PLReMix and its relatives, by their parts."""
 
-    schedules: ClassVar[tuple[str, ...]] = (*Config.schedules, "warmup_epochs", "ramp_epochs", "neighbour_epochs")
+    schedules: ClassVar[tuple[str, ...]] = (
+        *Config.schedules,
+        *("warmup_epochs", "ramp_epochs", "neighbour_epochs", "finish_epochs"),
+    )
 
     method: Literal["plremix", "dividemix", "unicon"] = "plremix"
 
@@ -460,6 +463,8 @@ class CoDivideConfig(Config):
     """The contrastive part."""
     contrast_side: Literal["all", "noisy"] = "all"  # published code; UNICON: noisy
     """Whether the contrast sees both sides of the split or the noisy one alone."""
+    contrast_every: int = 1  # published code: all
+    """Contrast one sample of a step in so many: its views cost more than all the rest of warm-up."""
     warmup_contrast: bool = True  # published code; UNICON: none
     """Contrast with every other sample in warm-up."""
     divide_anew: bool = False  # UNICON
@@ -472,6 +477,8 @@ class CoDivideConfig(Config):
     # --- semi-supervised part
     warmup_epochs: int = 10  # published code
     """Epochs on all samples before the first split."""
+    finish_epochs: int = 0  # ours: on for own images
+    """Last epochs of the run, in which both networks learn the labels as corrected by then, and nothing else."""
     warmup_view: Literal["weak", "strong"] = "weak"  # published code; Clothing1M: strong
     """The view that warm-up's cross-entropy is taken on."""
     warmup_entropy: bool = False  # published code: on for asymmetric noise
@@ -529,6 +536,13 @@ class CoDivideConfig(Config):
             self.warmup_epochs,
             f"at most the {self.epochs} epochs",
         )
+        _require(
+            0 <= self.finish_epochs <= self.epochs - self.warmup_epochs,
+            "--finish-epochs",
+            self.finish_epochs,
+            f"from 0 to the {self.epochs - self.warmup_epochs} epochs that warm-up leaves",
+        )
+        _require(self.contrast_every >= 1, "--contrast-every", self.contrast_every, "at least 1")
         _require(self.neighbours >= 1, "--neighbours", self.neighbours, "at least 1")
         _require(self.neighbour_epochs >= 0, "--neighbour-epochs", self.neighbour_epochs, "0 or more")
         _require(0 <= self.neighbour_alpha < 1, "--neighbour-alpha", self.neighbour_alpha, "from 0 to below 1")
@@ -561,9 +575,22 @@ class CoDivideConfig(Config):
     def epoch_cost(self, epoch: int) -> float:
         """Forward passes of a sample; a step's backward pass counts as two."""
         contrasts = self.contrast != "none"
+        if self.finishes(epoch):
+            return 3.0
         if epoch < self.warmup_epochs:
-            return 9.0 if contrasts and self.warmup_contrast else 3.0
-        return 30.0 if contrasts else 18.0
+            return 3.0 + (6.0 / self.contrast_every if contrasts and self.warmup_contrast else 0.0)
+        return 18.0 + (12.0 / self.contrast_every if contrasts else 0.0)
+
+    def finishes(self, epoch: int) -> bool:
+        """Whether it is one of the last epochs, on corrected labels."""
+        return epoch >= self.epochs - self.finish_epochs
+
+    def learning_rate(self, epoch: int) -> float:
+        """By the schedule; the last epochs on corrected labels begin at the full rate again and end at none."""
+        if not self.finishes(epoch):
+            return super().learning_rate(epoch)
+        done = 1 - (self.epochs - epoch) / self.finish_epochs
+        return self.lr * (1 + math.cos(math.pi * done)) / 2
 
     def trust_in_networks(self, epoch: int) -> float:
         """From 0 at the end of warm-up to 1 at `neighbour_epochs`: whose word counts in --split neighbours."""

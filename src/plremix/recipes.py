@@ -407,16 +407,22 @@ OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,
     "plremix": {
         "contrast_weight": 0.1,
+        "contrast_every": 2,
         "cluster_vote": 0.0,
         "benefit_of_doubt": True,
         "noisy_batch": "proportional",
         "learned_view": "guessed",
-        "beta": 1.0,
-        "neighbour_epochs": 70,  # at the end of the run, networks and neighbourhood count the same
+        "beta": 0.5,
+        "lr_schedule": "cosine",
+        "lr_period": 32,
+        "neighbour_epochs": 54,  # in epoch 32 networks and neighbourhood count the same
+        "finish_epochs": 8,
     },
 }
-WARMUP_STEPS, STEPS = 1800, 2500  # that a network needs for hard images, however few there are
-EPOCHS = ((4, 150), (8, 100))  # of warm-up and after it: at least, however many images, and at most
+# Steps of warm-up, co-training and the end that a network needs for hard images, however few; epochs, at least and at
+# most.
+STEPS = {"warmup": 2150, "train": 3100, "finish": 1850}
+EPOCHS = {"warmup": (4, 150), "train": (8, 100), "finish": (4, 60)}
 
 
 def for_own_images(images: int, classes: int, side: int, channels: int, gpu: bool) -> Settings:
@@ -429,7 +435,10 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
     size = next((fitting for fitting in (16, 28, 32, 48, 64, 96, 128) if side <= fitting), 128)
     colour = channels == 3
     batch = 8 if images < 1000 else 64 if gpu else 16  # on a CPU small steps cost little more, and they are what counts
-    warmup = _within(EPOCHS[0], WARMUP_STEPS * 2 * batch / images)
+    length = {  # a step of co-training is a batch of either side
+        phase: min(max(least, math.ceil(STEPS[phase] * (1 if phase == "train" else 2) * batch / images)), most)
+        for phase, (least, most) in EPOCHS.items()
+    }
     return {
         **OWN,
         "network": "preact-resnet18" if gpu and images >= 5000 else "preact-resnet-small",
@@ -438,13 +447,10 @@ def for_own_images(images: int, classes: int, side: int, channels: int, gpu: boo
         "weak_view": "crop-flip" if colour else "crop",
         "strong_view": "autoaugment-cifar" if colour else "distort",
         "batch_size": batch,
-        "warmup_epochs": warmup,
-        "epochs": warmup + _within(EPOCHS[1], STEPS * batch / images),
+        "warmup_epochs": length["warmup"],
+        "finish_epochs": length["finish"],
+        "epochs": sum(length.values()),
     }
-
-
-def _within(bounds: tuple[int, int], epochs: float) -> int:
-    return min(max(bounds[0], math.ceil(epochs)), bounds[1])
 
 
 METHODS = tuple(CONFIGS)
@@ -471,27 +477,31 @@ def build(name: str, method: str | None = None, epochs: int | None = None) -> Co
 def own(path: Path, settings: Settings, method: str = "plremix", epochs: int | None = None) -> Config:
     """A run on own images: `settings` of `for_own_images`, schedules scaled to their number of epochs."""
     values = {**settings, **OWN_BY_METHOD.get(method, {}), "recipe": "own", "data": str(path)}
-    length, warmup = values["epochs"], values["warmup_epochs"]
-    usual = {name: OWN[name] for name in ("epochs", "warmup_epochs")}
-    config = scaled(_config(method, {**values, **usual}), length)
-    if isinstance(config, CoDivideConfig):
-        config = replace(config, **_schedule(warmup, length, values["neighbour_epochs"]))
+    phases = {name: settings[name] for name in ("epochs", "warmup_epochs", "finish_epochs")}
+    usual = {name: OWN.get(name, 0) for name in phases}
+    config = scaled(_config(method, {**values, **usual}), settings["epochs"])
+    if method == "plremix":
+        config = replace(config, **_schedule(**phases))
     return config if epochs is None else scaled(config, epochs)
 
 
-def _schedule(warmup: int, epochs: int, neighbour_epochs: int) -> Settings:
-    """What happens when after a warm-up of this length: the same shares of the rest as in `OWN`."""
+def _schedule(epochs: int, warmup_epochs: int, finish_epochs: int) -> Settings:
+    """What happens when between warm-up and the end: the same shares of it as on the digits."""
+    start, end = OWN["warmup_epochs"], OWN["epochs"]
+    last = epochs - finish_epochs
 
     def at(epoch: int) -> int:
-        share: float = (epoch - OWN["warmup_epochs"]) / (OWN["epochs"] - OWN["warmup_epochs"])
-        return warmup + max(1, round(share * (epochs - warmup)))
+        share: float = (epoch - start) / (end - start)
+        return warmup_epochs + max(1, round(share * (last - warmup_epochs)))
 
     return {
-        "warmup_epochs": warmup,
+        "epochs": epochs,
+        "warmup_epochs": warmup_epochs,
+        "finish_epochs": finish_epochs,
         "kappa_epochs": tuple(map(at, OWN["kappa_epochs"])),
-        "neighbour_epochs": at(neighbour_epochs),
-        "lr_epochs": tuple(map(at, OWN["lr_epochs"])),
-        "ramp_epochs": at(OWN["warmup_epochs"] + OWN["ramp_epochs"]) - warmup,
+        "ramp_epochs": at(start + OWN["ramp_epochs"]) - warmup_epochs,
+        "neighbour_epochs": 2 * last - warmup_epochs,
+        "lr_period": last,
     }
 
 
@@ -514,6 +524,9 @@ def scaled(config: Config, epochs: int) -> Config:
     changes: dict[str, Any] = {"epochs": epochs}
     for name in config.schedules:
         value = getattr(config, name)
+        if name == "finish_epochs":  # the last to get an epoch, where there are few
+            changes[name] = int(value * factor)
+            continue
         changes[name] = tuple(map(moved, value)) if isinstance(value, tuple) else moved(value)
     if isinstance(config, CoDivideConfig):
         changes["prototype_momentum"] = config.prototype_momentum ** (1 / factor)  # the same memory over the whole run

@@ -27,6 +27,7 @@ from plremix.methods.splits import (
     neighbours,
     small_loss,
 )
+from plremix.selection import Verdict
 
 
 def finite(method: CoDivide) -> bool:
@@ -248,6 +249,66 @@ def test_the_second_network_can_get_a_split_of_its_own(tiny: LabelledImages) -> 
         assert torch.equal(second.points, expected.points)
         assert torch.equal(second.class_scores, expected.class_scores)
         assert torch.equal(method.clean_samples()[0], torch.stack([expected.is_clean, before[1].is_clean]))
+
+
+def test_the_last_epochs_learn_the_corrected_labels(tiny: LabelledImages) -> None:
+    config = small_config(epochs=5, warmup_epochs=1, finish_epochs=3, split="neighbours", benefit_of_doubt=True)
+    method = method_on(tiny, config)
+    assert [method.train_epoch(epoch)["phase"] for epoch in (0, 1)] == ["warmup", "train"]
+    judged = method.verdict()
+    broken = copy.deepcopy(method.state_dict())
+    losses = []
+    for epoch in (2, 3, 4):
+        resumed = method_on(tiny, config)
+        resumed.load_state_dict(broken)
+        metrics = method.train_epoch(epoch)
+        assert metrics == resumed.train_epoch(epoch)
+        broken = copy.deepcopy(method.state_dict())
+        assert same_state(broken, resumed.state_dict())
+        assert metrics["phase"] == "finish"
+        assert method.negative_sets(epoch) == []
+        assert method.loss_pairs() is None
+        losses.append(metrics["loss_corrected"])
+        for before, after in zip(judged, method.verdict(), strict=True):
+            assert np.array_equal(before, after)  # what they have learned by heart is no evidence
+    assert losses[2] < losses[0]
+
+    method = method_on(tiny, small_config(epochs=9, warmup_epochs=1, finish_epochs=8))
+    method.train_epoch(0)
+    others = (tiny.given_labels.numpy() + 1) % 3  # no label is right, says the verdict
+    method.judged = Verdict(np.zeros(60), np.ones(60, dtype=bool), others, np.ones(60))
+    for epoch in range(1, 9):
+        method.train_epoch(epoch)
+    assert (method.logits(tiny.images).argmax(1).numpy() == others).mean() > 0.6
+
+
+def test_a_sure_correction_counts_for_more(tiny: LabelledImages) -> None:
+    config = small_config(epochs=2, warmup_epochs=1, finish_epochs=1)
+    method = method_on(tiny, config)
+    method.train_epoch(0)
+    labels = tiny.given_labels.numpy()
+    sure = Verdict(np.ones(60), np.zeros(60, dtype=bool), labels, np.full(60, 0.5))
+    method.judged = sure
+    before = copy.deepcopy(method.state_dict())
+    halved = method.train_epoch(1)["loss_corrected"]
+    method = method_on(tiny, config)
+    method.load_state_dict(
+        {**before, "judged": [torch.from_numpy(part) for part in sure._replace(confidence=np.zeros(60))]}
+    )
+    assert halved > method.train_epoch(1)["loss_corrected"] == 0
+
+
+def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:
+    split = Split(torch.arange(60) < 30, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
+    whole, part = (method_on(tiny, small_config(contrast_every=every)) for every in (1, 3))
+    for all_of_it, some in zip(whole.steps(0, split, 1), part.steps(0, split, 1), strict=True):
+        assert torch.equal(some.mine, all_of_it.mine[::3])
+        for view, cut in zip(all_of_it.strong, some.strong, strict=True):
+            assert torch.equal(cut, view[::3])
+        assert torch.equal(some.losses["loss_clean"], all_of_it.losses["loss_clean"])
+    warm = [method_on(tiny, small_config(contrast_every=every)).train_epoch(0) for every in (1, 2)]
+    assert warm[0]["phase"] == "warmup"
+    assert [metrics["anchors_used"] for metrics in warm] == [32, 16]  # two views of 16 samples a step, or of 8
 
 
 def test_a_small_noisy_side_takes_its_share_of_a_step_and_no_more(tiny: LabelledImages) -> None:

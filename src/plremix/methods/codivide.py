@@ -86,6 +86,7 @@ class CoDivide:
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
+        self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
         self.on_step: Callable[[float], None] = no_one_watches
 
@@ -101,6 +102,8 @@ class CoDivide:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
             return {"phase": "warmup", **averages.means()}
+        if self.config.finishes(epoch):
+            return self._finish(epoch, averages)
 
         scores, given = self._score(self.rows), self.labels[self.rows]
         self.splits = self._divide(scores, epoch)
@@ -155,13 +158,14 @@ class CoDivide:
         wanted = [self.warmup_view, *(self.strong if contrasts else [])]
         draws = partial(generator, config.seed, "views", index, epoch)
         for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
+            strong = [view[:: config.contrast_every] for view in views[1:]]
             if config.crop_sides:
                 logits = learner.forward(views[0]).logits
-                embeddings = learner.embed(views[1:]) if contrasts else None
+                embeddings = learner.embed(strong) if contrasts else None
             else:  # views of one size: a single pass
-                out = learner.forward(torch.cat(views), embeddings=contrasts)
+                out = learner.forward(torch.cat([views[0], *strong]), embeddings=contrasts)
                 logits = out.logits[: len(mine)]
-                embeddings = torch.stack(out.embeddings.chunk(3)[1:], dim=1) if contrasts else None
+                embeddings = torch.stack(out.embeddings[len(mine) :].chunk(2), dim=1) if contrasts else None
             seen: dict[str, Tensor] = {}
             losses = {"loss_classifier": F.cross_entropy(logits, self.labels[mine])}
             if config.warmup_entropy:
@@ -202,8 +206,8 @@ class CoDivide:
         for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):
             views = drawn if strong else drawn * 2
             losses = self._losses(index, split, clean, noisy, views, epoch, step, len(rows))
-            first = 0 if self.config.contrast_side == "all" else len(clean)
-            yield Step(losses, [view[first:] for view in views[2:]], rows[step][first:], (step + 1) / len(rows))
+            seen = slice(0 if self.config.contrast_side == "all" else len(clean), None, self.config.contrast_every)
+            yield Step(losses, [view[seen] for view in views[2:]], rows[step][seen], (step + 1) / len(rows))
 
     def next_splits(self, epoch: int) -> list[Split]:
         """The splits that the networks, as they are now, would begin that epoch with."""
@@ -285,6 +289,30 @@ class CoDivide:
             refined = torch.cat([refined, guessed])
         return sharpen(refined, self.config.sharpen)
 
+    # --- the last epochs: cross-entropy on the corrected labels, each counting for as much as it is sure ---
+
+    def _finish(self, epoch: int, averages: Averages) -> Metrics:
+        config = self.config
+        if self.judged is None:
+            self.judged = self.verdict()
+        self.pairs = None
+        corrected = torch.from_numpy(self.judged.corrected(self.labels.cpu().numpy())).to(self.labels.device)
+        weights = torch.from_numpy(self.judged.confidence).float().to(self.labels.device)
+        for index, learner in enumerate(self.learners):
+            learner.start_epoch(config.learning_rate(epoch))
+            order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
+            steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
+            draws = partial(generator, config.seed, "views", index, epoch)
+            views = self.loader.epoch(steps, [self.weak], draws)
+            for step, (mine, (weak,)) in enumerate(zip(steps, views, strict=True)):
+                losses = F.cross_entropy(learner.forward(weak).logits, corrected[mine], reduction="none")
+                loss = (weights[mine] * losses).mean()
+                learner.descend(loss)
+                averages.add({"loss_corrected": loss})
+                self.on_step((index + (step + 1) / len(steps)) / 2)
+            learner.finish_epoch()
+        return {"phase": "finish", **averages.means()}
+
     # --- prototypes ---
 
     def _move_prototypes(self, index: int, scores: Scores, epoch: int) -> None:
@@ -310,6 +338,8 @@ class CoDivide:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
+        if self.judged is not None:
+            return self.judged
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
         if not self.config.benefit_of_doubt:
@@ -327,6 +357,8 @@ class CoDivide:
         )
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:
+        if self.config.finishes(epoch):
+            return []
         if epoch < self.config.warmup_epochs:  # there every other sample is a negative
             contrasts = self.config.warmup_contrast and bool(self.contrasts)
             return [ClassSets(self.rows, self.labels.new_empty(len(self.rows), 0))] if contrasts else []
@@ -358,6 +390,7 @@ class CoDivide:
             "contrasts": [contrast.state_dict() for contrast in self.contrasts],
             "noise_rate": self.noise_rate,
             "past": self.past,
+            "judged": None if self.judged is None else [torch.from_numpy(part) for part in self.judged],
             "prototypes": self.prototypes,
             "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
         }
@@ -368,6 +401,7 @@ class CoDivide:
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
         self.noise_rate, self.past = state["noise_rate"], list(state["past"])
+        self.judged = None if state["judged"] is None else Verdict(*(part.numpy() for part in state["judged"]))
         device = self.labels.device
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]

@@ -47,19 +47,29 @@ def expected_seconds(config: Config, data: LabelledImages) -> float:
         ids=data.ids[:few],
     )
     images = min(len(data), config.epoch_images or len(data))
-    warmup = min(config.warmup_epochs, config.epochs) if isinstance(config, CoDivideConfig) else 0
     seconds = 0.0
-    for epochs, warming in ((warmup, 1), (config.epochs - warmup, 0)):
-        if epochs:
-            if isinstance(config, CoDivideConfig):
-                config = replace(config, warmup_epochs=warming, epoch_length="data")
-            method = build_method(config, sample, fabric)
-            seconds += epochs * images / few * _best_of(3, partial(method.train_epoch, 0))
+    for epochs, trial in _phases(config):
+        method = build_method(trial, sample, fabric)
+        seconds += epochs * images / few * _best_of(3, partial(method.train_epoch, 0))
     if data.test_images is not None:
         seen = data.test_images[torch.arange(min(len(data.test_images), few))]
         look = _best_of(3, partial(method.logits, on_device(seen, fabric)))
         seconds += config.epochs * len(data.test_images) / len(seen) * look
     return seconds
+
+
+def _phases(config: Config) -> list[tuple[int, Config]]:
+    """How many epochs each part of a run has, and the same run with such an epoch as its first."""
+    if not isinstance(config, CoDivideConfig):
+        return [(config.epochs, config)]
+    plain = replace(config, warmup_epochs=0, finish_epochs=0, epoch_length="data")
+    trained = config.epochs - config.warmup_epochs - config.finish_epochs
+    parts: list[tuple[int, Config]] = [
+        (config.warmup_epochs, replace(plain, warmup_epochs=1)),
+        (trained, plain),
+        (config.finish_epochs, replace(plain, finish_epochs=config.epochs)),
+    ]
+    return [(epochs, trial) for epochs, trial in parts if epochs]
 
 
 def epochs_within(config: Config, expected: float, budget: float) -> int:
