@@ -40,8 +40,11 @@ MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds"
 # Epochs that fit: one of PLReMix on 5,000 images costs about a minute on two cores, one of cross-entropy three seconds.
 SMALL_IMAGES = ["--network", "preact-resnet-small", "--weak-view", "crop-flip"]
 STRONG = ["--strong-view", "autoaugment-cifar"]
-TWENTY = ["--epochs", "20", "--warmup-epochs", "12", "--neighbour-epochs", "17", "--kappa-epochs", "13,16"]
-TWENTY += ["--ramp-epochs", "2", "--lr-epochs", "17"]
+# As `plremix clean` plans for 5,000 images, with and without the last epochs on corrected labels, which are PLReMix's.
+CO_DIVIDE = ["--batch-size", "16", "--warmup-epochs", "14", "--ramp-epochs", "3"]
+LENGTH = ["--epochs", "24", "--lr-epochs", "20"]
+PLANNED = ["--epochs", "36", "--finish-epochs", "12", "--lr-period", "24", "--neighbour-epochs", "34"]
+PLANNED += ["--kappa-epochs", "16,19"]
 DATA = {
     "fashion sym-80": ("fashion_small.npz", ["--noise", "symmetric", "--noise-ratio", "0.8", "--truth-key", "y_train"]),
     "cifar10 worst": ("cifar10_small.npz", ["--label-key", "worst", "--truth-key", "y_train"]),
@@ -50,9 +53,9 @@ IMAGE_ROWS = {
     "cross-entropy": ["--method", "cross-entropy", "--lr", "0.05", "--epochs", "80"],
     "mixup": ["--method", "mixup", "--epochs", "80"],
     "co-teaching-plus": ["--method", "co-teaching-plus", "--epochs", "40"],
-    "dividemix": ["--method", "dividemix", "--strong-view", "crop-flip", *TWENTY],
-    "dividemix, strong views": ["--method", "dividemix", *STRONG, *TWENTY],
-    "plremix": [*STRONG, *TWENTY],
+    "dividemix": ["--method", "dividemix", "--strong-view", "crop-flip", *CO_DIVIDE, *LENGTH],
+    "dividemix, strong views": ["--method", "dividemix", *STRONG, *CO_DIVIDE, *LENGTH],
+    "plremix": [*STRONG, *CO_DIVIDE, *PLANNED],
 }
 
 

@@ -217,7 +217,7 @@ def test_the_schedule_of_own_images_has_the_digits_shares() -> None:
         times = (0, config.warmup_epochs, *config.kappa_epochs, config.epochs - config.finish_epochs, config.epochs)
         assert list(times) == sorted(set(times))
         assert config.trust_in_networks(config.epochs - config.finish_epochs) == 0.5
-        assert config.learning_rate(config.epochs - config.finish_epochs) == config.lr
+        assert config.learning_rate(config.epochs - config.finish_epochs) == pytest.approx(0.3 * config.lr)
         assert config.learning_rate(config.epochs - 1) < 0.2 * config.lr
     for length in range(1, 30):  # however short, and warm-up and co-training go before the end
         short = recipes.scaled(config, length)

@@ -233,7 +233,8 @@ def clean(words: Arguments) -> None:
         flagged = summary["flagged"]
         print(f"{flagged:,} of {count:,} labels look wrong ({flagged / count:.1%})")
         if summary["last"] is not None:
-            print(f"accuracy on the test images: {summary['last']:.1%} (mean of the last ten epochs)")
+            mean = f"mean of the last ten epochs: {summary['last']:.1%}"
+            print(f"accuracy on the test images: {summary.get('final', summary['last']):.1%} ({mean})")
         print(f"wrong labels, worst first to look at: {folder.report}")
         print(f"lists: {folder.labels}, {folder.corrected}; classifier: {folder.model}")
         if exported is not None:

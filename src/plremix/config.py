@@ -444,6 +444,9 @@ class ELRConfig(Config):
         _require(self.ema_epochs is None or self.ema_epochs >= 0, "--ema-epochs", self.ema_epochs, "0 or more")
 
 
+FINISH_RATE = 0.3  # of the learning rate: at the full one, what was learned is shaken first (README, "Hard images")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoDivideConfig(Config):
     """Two networks that split the data for each other: PLReMix and its relatives, by their parts."""
@@ -586,11 +589,11 @@ class CoDivideConfig(Config):
         return epoch >= self.epochs - self.finish_epochs
 
     def learning_rate(self, epoch: int) -> float:
-        """By the schedule; the last epochs on corrected labels begin at the full rate again and end at none."""
+        """By the schedule; the last epochs on corrected labels begin at a part of the full rate and end at none."""
         if not self.finishes(epoch):
             return super().learning_rate(epoch)
         done = 1 - (self.epochs - epoch) / self.finish_epochs
-        return self.lr * (1 + math.cos(math.pi * done)) / 2
+        return FINISH_RATE * self.lr * (1 + math.cos(math.pi * done)) / 2
 
     def trust_in_networks(self, epoch: int) -> float:
         """From 0 at the end of warm-up to 1 at `neighbour_epochs`: whose word counts in --split neighbours."""

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from plremix.training.evaluation import accuracies, best_accuracy, detection, last_accuracy, split_quality
+from plremix.training.evaluation import (
+    accuracies,
+    best_accuracy,
+    detection,
+    final_accuracy,
+    last_accuracy,
+    split_quality,
+)
 
 
 def test_top5_counts_from_ten_classes_up() -> None:
@@ -65,3 +72,9 @@ def test_last_is_the_mean_of_ten_epochs_after_warmup_and_best_the_best() -> None
     assert last_accuracy(history[:5]) == pytest.approx(0.005)
     assert last_accuracy([{"phase": "train"}]) is None
     assert best_accuracy([]) is None
+
+
+def test_the_final_accuracy_is_that_of_the_networks_that_are_kept() -> None:
+    history: list[dict[str, object]] = [{"phase": "train", "test_accuracy": value} for value in (0.5, 0.9, 0.7)]
+    assert final_accuracy([*history, {"phase": "train"}]) == 0.7
+    assert final_accuracy([{"phase": "train"}]) is None

@@ -118,6 +118,12 @@ def last_accuracy(history: list[dict[str, object]]) -> float | None:
     return float(np.mean([epoch["test_accuracy"] for epoch in counted[-10:]])) if counted else None
 
 
+def final_accuracy(history: list[dict[str, object]]) -> float | None:
+    """Of the networks as they are in the end: of the last epoch that was tested."""
+    tested = [float(epoch["test_accuracy"]) for epoch in history if "test_accuracy" in epoch]  # type: ignore[arg-type]
+    return tested[-1] if tested else None
+
+
 def best_accuracy(history: list[dict[str, object]]) -> float | None:
     """The best epoch's; chosen on the test set, as the field does."""
     tested = [float(epoch["test_accuracy"]) for epoch in history if "test_accuracy" in epoch]  # type: ignore[arg-type]

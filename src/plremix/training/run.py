@@ -260,6 +260,7 @@ class _Run:
             "epochs_done": len(self.history),
             "best": evaluation.best_accuracy(self.history),
             "last": evaluation.last_accuracy(self.history),
+            "final": evaluation.final_accuracy(self.history),
             "seconds": round(self.pretrain_seconds + sum(self.seconds), 3),
             "noise_rate_estimate": noise_rate_estimate,
             "findings": [finding._asdict() for finding in examine(self.config.as_dict(), self.history, facts)],
