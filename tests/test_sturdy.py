@@ -21,6 +21,7 @@ from helpers import blobs, contents, small_config
 from safetensors.torch import save_file
 
 import plremix
+from plremix import recipes
 from plremix.cli import main
 from plremix.errors import InputError
 from plremix.training import train
@@ -49,7 +50,14 @@ def only(values: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarra
     return {k: v[rows] if k in ("x_train", "y_train", "y_true") else v for k, v in values.items()}
 
 
-@pytest.mark.parametrize("split", ["neighbours", "mixture2d"])
+PARTS: dict[str, dict[str, Any]] = {
+    "neighbours": {"split": "neighbours"},
+    "mixture2d": {"split": "mixture2d"},
+    "own images": {**recipes.OWN_BY_METHOD["plremix"], "split": "neighbours", "epochs": 4, "finish_epochs": 1},
+}
+
+
+@pytest.mark.parametrize("parts", list(PARTS))
 @pytest.mark.parametrize(
     "case",
     [
@@ -70,8 +78,8 @@ def only(values: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarra
         "one image over and over",
     ],
 )
-def test_odd_data_trains_through(tmp_path: Path, split: str, case: str) -> None:
-    values, changes = blobs(), {"split": split, "kappa": (3,)}
+def test_odd_data_trains_through(tmp_path: Path, parts: str, case: str) -> None:
+    values, changes = blobs(), {**PARTS[parts], "kappa": (3,)}
     if case.endswith("classes"):
         values = blobs(classes=int(case[0]))
     elif case == "all right":
