@@ -372,7 +372,8 @@ def _cells() -> list[Recipe]:
         "warmup_clip": 1.0,
         "epochs": 120,
         "clean_threshold": 0.7,
-        "mixture_steps": 100,
+        "mixture_steps": 200,
+        "divide_anew": True,
         "optimizer": "adamw",
     }
     cells.append(_row(cells[-2], "pretrained", "clothing1m", c2d, "dividemix"))
