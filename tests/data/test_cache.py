@@ -59,7 +59,7 @@ def own_memory() -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say how memory is used")
 def test_mapped_images_are_never_copied_as_a_whole(tmp_path: Path) -> None:
     """A scaled-down benchmarks/million.py: statistics, the order of an epoch and of a split, and views."""
-    count = 60_000  # 184 MB
+    shape = (120_000, 3, 32, 32)  # 369 MB
 
     def use(images: torch.Tensor) -> None:
         labels = torch.zeros(len(images), dtype=torch.int64)
@@ -76,9 +76,9 @@ def test_mapped_images_are_never_copied_as_a_whole(tmp_path: Path) -> None:
     use(torch.zeros(300, 3, 32, 32, dtype=torch.uint8))  # compiles the loops
     for _ in range(2):  # when it is made, and when it is there
         before = own_memory()
-        images = cached(tmp_path, "large", "key", (count, 3, 32, 32), lambda array: array.fill(7))
+        images = cached(tmp_path, "large", "key", shape, lambda array: array.fill(7))
         use(images)
-        assert own_memory() - before < 60_000_000
+        assert own_memory() - before < images.numel() / 2  # a copy is all of it; what threads keep for later is less
         del images
 
 
