@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plremix.selection import calibrate, judge_with_doubt, weigh_by_pairs, weigh_labels
-from plremix.selection.doubt import confident_joint, wrong_share
+from plremix.selection import calibrate, judge_with_doubt, shares_by_count, weigh_labels
+from plremix.selection.doubt import confident_joint, likeliest_shares, shares_alike, wrong_share
 
 
 def images_and_labels(
@@ -46,7 +46,7 @@ def test_the_share_is_the_likeliest_one() -> None:
 
 def test_labels_are_weighed_by_bayes_rule() -> None:
     posterior, labels = torch.tensor([[0.6, 0.3, 0.1], [0.98, 0.01, 0.01]]), torch.tensor([1, 2])
-    known = weigh_labels(posterior, labels, wrong=0.2)
+    known = weigh_labels(posterior, labels, shares_alike(0.2, 3))
     for row, label in enumerate(labels.tolist()):
         joint = [float(posterior[row, k]) * (0.8 if k == label else 0.1) for k in range(3)]
         assert known[row].tolist() == pytest.approx([value / sum(joint) for value in joint])
@@ -58,7 +58,7 @@ def test_on_hard_images_corrections_do_more_good_than_harm(wrong: float) -> None
     posterior, given, truth = images_and_labels(5000, wrong, hardness=0.7)
     assert (posterior.argmax(1) == truth).float().mean() < 0.6
     sharp, found = calibrate(posterior, given)
-    corrected = weigh_labels(sharp, given, found).argmax(1)
+    corrected = weigh_labels(sharp, given, shares_alike(found, 10)).argmax(1)
     assert (corrected == truth).float().mean() >= (given == truth).float().mean()
     assert (corrected == truth).float().mean() > (posterior.argmax(1) == truth).float().mean()
 
@@ -72,7 +72,7 @@ def test_degenerate_posteriors_stay_finite(classes: int) -> None:
         torch.eye(classes)[1 - labels.clamp(max=1)],
     ):
         sharp, found = calibrate(posterior, labels)
-        assert weigh_labels(sharp, labels, found).isfinite().all()
+        assert weigh_labels(sharp, labels, likeliest_shares(sharp, labels, found)).isfinite().all()
         assert 0 <= found < 1
 
 
@@ -100,7 +100,7 @@ def test_noise_of_one_pair_is_known_for_what_it_is() -> None:
     posterior = (2 * torch.nn.functional.one_hot(truth, 4) + torch.randn(4000, 4, generator=draws)).softmax(1)
     joint = confident_joint(posterior, given)
     assert float(joint[2, 3] / joint[2].sum()) == pytest.approx(0.4, abs=0.12)
-    known = weigh_by_pairs(posterior, given)
+    known = weigh_labels(posterior, given, shares_by_count(posterior, given))
     believed = known.gather(1, given[:, None])[:, 0]
     assert believed[moved].mean() < 0.4 < 0.9 < believed[~moved & (given != 3)].mean()
 
@@ -108,9 +108,29 @@ def test_noise_of_one_pair_is_known_for_what_it_is() -> None:
 def test_a_class_without_labels_is_no_ones() -> None:
     posterior, given, _ = images_and_labels(100, 0.2, hardness=0.5, classes=4)
     given[given == 1] = 0
-    known = weigh_by_pairs(posterior, given)
+    known = weigh_labels(posterior, given, shares_by_count(posterior, given))
     assert known.isfinite().all()
     assert not (known.argmax(1) == 1).any()
+
+
+def test_labels_that_went_to_the_next_class_are_found_pair_by_pair() -> None:
+    posterior, truth, _ = images_and_labels(5000, 0.0, hardness=0.2)
+    moved = torch.rand(5000, generator=torch.Generator().manual_seed(1)) < 0.4
+    given = torch.where(moved, (truth + 1) % 10, truth)
+    learned = 0.6 * posterior + 0.4 * posterior.roll(1, 1)  # what labels like these teach
+    _, wrong = calibrate(learned, given)
+    assert wrong < 0.05  # taken alike, hardly one looks wrong
+    shares = likeliest_shares(posterior, given, wrong)
+    following = torch.stack([shares[label, (label + 1) % 10] for label in range(10)])
+    assert (following - 0.4).abs().max() < 0.1
+    corrected = weigh_labels(posterior, given, shares).argmax(1)
+    assert (corrected == truth).float().mean() > 0.85
+
+
+@pytest.mark.parametrize("wrong", [0.05, 0.3, 0.7])
+def test_noise_that_is_alike_is_taken_for_alike(wrong: float) -> None:
+    posterior, given, _ = images_and_labels(3000, wrong, hardness=0.5)
+    assert torch.equal(likeliest_shares(posterior, given, wrong), shares_alike(wrong, 10))
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.4, 0.7])

@@ -24,9 +24,10 @@ from plremix.selection import (
     nearest_neighbours,
     normalise_losses,
     prototype_logits,
+    shares_by_count,
     spread_labels,
     vote_in_clusters,
-    weigh_by_pairs,
+    weigh_labels,
 )
 
 
@@ -97,7 +98,9 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     # then hardly a pair is left whose sets are disjoint.
     likely = (1 - trust) * sharpen(together, 1 / sharpness) + trust * late
 
-    known = weigh_by_pairs(posterior, labels) if config.benefit_of_doubt else posterior
+    known = posterior
+    if config.benefit_of_doubt:
+        known = weigh_labels(posterior, labels, shares_by_count(posterior, labels))
     believed = known.gather(1, labels[:, None])[:, 0]
     is_clean = known.argmax(1) == labels
     splits = []

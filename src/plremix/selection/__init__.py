@@ -2,7 +2,7 @@
 
 from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
-from plremix.selection.doubt import calibrate, weigh_by_pairs, weigh_labels
+from plremix.selection.doubt import calibrate, shares_by_count, weigh_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
 from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
@@ -29,11 +29,11 @@ __all__ = [
     "nearest_neighbours",
     "normalise_losses",
     "prototype_logits",
+    "shares_by_count",
     "soft_pseudo_labels",
     "spread_labels",
     "update_prototypes",
     "update_prototypes_one_by_one",
     "vote_in_clusters",
-    "weigh_by_pairs",
     "weigh_labels",
 ]

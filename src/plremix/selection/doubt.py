@@ -8,6 +8,8 @@ have not seen are likeliest under the right ones. Shapes: N samples, C classes.
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -62,18 +64,42 @@ def confident_joint(posterior: Tensor, labels: Tensor) -> Tensor:
     return joint / joint.sum(0) * counts
 
 
-def weigh_by_pairs(posterior: Tensor, labels: Tensor) -> Tensor:
-    """As `weigh_labels`, with a share of its own for each pair of classes, as they are counted."""
+def shares_alike(wrong: float, classes: int) -> Tensor:
+    """The share of each label (columns) among the samples of each true class (rows), (C, C), where every class has as
+    many wrong labels and they go to all others alike."""
+    shares = torch.full((classes, classes), wrong / (classes - 1), dtype=torch.float64)
+    return shares.fill_diagonal_(1 - wrong)
+
+
+def shares_by_count(posterior: Tensor, labels: Tensor) -> Tensor:
+    """Such shares, pair by pair as the confident joint counts them."""
     joint = confident_joint(posterior, labels)
-    given_by_true = joint / joint.sum(1, keepdim=True).clamp(min=1e-12)
-    weighed = posterior * given_by_true[:, labels].T
-    return weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)
+    return joint / joint.sum(1, keepdim=True).clamp(min=1e-12)
 
 
-def weigh_labels(posterior: Tensor, labels: Tensor, wrong: float) -> Tensor:
-    """Class posteriors (N, C) that know the given labels (N,), of which the share `wrong` is wrong; from posteriors
-    (N, C) of the images alone."""
-    others = wrong / (posterior.shape[1] - 1)
-    weighed = posterior * others
-    weighed.scatter_(1, labels[:, None], posterior.gather(1, labels[:, None]) * (1 - wrong))
+def likeliest_shares(posterior: Tensor, labels: Tensor, wrong: float, rounds: int = 40) -> Tensor:
+    """Such shares: alike for all pairs, or each pair's own where the labels are much likelier so.
+
+    Labels that went from one class to one other look like images that cannot be told apart, and no label alike seems
+    wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains more than that many
+    free shares would of labels at random (Schwarz's criterion).
+    """
+    posterior, (count, classes) = posterior.double(), posterior.shape
+    alike = shares_alike(wrong, classes).to(posterior)
+    shares, given = shares_alike(max(wrong, 0.05), classes).to(posterior), F.one_hot(labels, classes).double()
+    for _ in range(rounds):
+        joint = weigh_labels(posterior, labels, shares).T @ given
+        shares = (joint + 1e-9) / (joint + 1e-9).sum(1, keepdim=True)
+    gain = _log_likelihood(posterior, labels, shares) - _log_likelihood(posterior, labels, alike)
+    return shares if gain > classes * (classes - 1) / 2 * math.log(count) else alike
+
+
+def _log_likelihood(posterior: Tensor, labels: Tensor, shares: Tensor) -> float:
+    return float((posterior * shares[:, labels].T).sum(1).clamp(min=1e-300).log().sum())
+
+
+def weigh_labels(posterior: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
+    """Class posteriors (N, C) that know the given labels (N,), by the shares (C, C) in which classes are given labels;
+    from posteriors (N, C) of the images alone."""
+    weighed = posterior * shares.to(posterior)[:, labels].T
     return weighed / weighed.sum(1, keepdim=True).clamp(min=1e-30)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
-from plremix.selection.doubt import weigh_labels
+from plremix.selection.doubt import likeliest_shares, weigh_labels
 
 
 class Verdict(NamedTuple):
@@ -68,11 +68,14 @@ def judge_labels(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> V
 def judge_with_doubt(
     logits: NDArray[np.floating], neighbourhood: NDArray[np.floating], wrong: float, labels: NDArray[np.integer]
 ) -> Verdict:
-    """Judge the given labels (N,), about `wrong` of which are wrong, by all networks' logits (networks, N, C) and the
+    """Judge the given labels (N,), about `wrong` of which seem wrong, by all networks' logits (networks, N, C) and the
     neighbourhood's posteriors (N, C)."""
     by_networks = np.mean([_softmax(one) for one in logits], axis=0)
-    both = torch.from_numpy((by_networks + neighbourhood) / 2).double()
-    known = weigh_labels(both, torch.from_numpy(labels.astype(np.int64)), wrong).numpy()
+    both, given = (
+        torch.from_numpy((by_networks + neighbourhood) / 2).double(),
+        torch.from_numpy(labels.astype(np.int64)),
+    )
+    known = weigh_labels(both, given, likeliest_shares(both, given, wrong)).numpy()
     margins = label_margins(np.log(np.maximum(known, 1e-300)), labels)
     return _verdict(margins, margins < 0, known)
 
