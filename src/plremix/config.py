@@ -64,6 +64,7 @@ class Config:
         "lr_period",
         "kappa_epochs",
         "given_label_epochs",
+        "warmup_epochs",
         "pretrain_epochs",
     )
 
@@ -193,8 +194,11 @@ class Config:
     """Until which epoch PLR counts the given label as likely; None: always."""
     temperature: float = 1.0  # published code
     """tau of the contrastive loss after warm-up."""
+    warmup_epochs: int = 10  # published code, for PLReMix
+    """Epochs in which every other sample is a negative, before predictions are worth going by; in methods that split
+    the data, those before the first split."""
     warmup_temperature: float = 0.1  # published code
-    """tau of the contrastive loss in warm-up."""
+    """tau of the contrastive loss before the first split."""
     contrast_weight: float = 1.0  # published code
     """Weight of the contrastive loss."""
     embedding_size: int = 128  # published code
@@ -281,6 +285,7 @@ class Config:
         _require(until is None or 0 not in self.kappa, "--given-label-epochs", until, "left out where --kappa is 0")
         _require(self.embedding_size >= 1, "--embedding-size", self.embedding_size, "at least 1")
         _require(self.queue_size >= 1, "--queue-size", self.queue_size, "at least 1")
+        _require(self.warmup_epochs >= 0, "--warmup-epochs", self.warmup_epochs, "0 or more")
         _require(self.pretrain_epochs >= 1, "--pretrain-epochs", self.pretrain_epochs, "at least 1")
         _require(0 <= self.queue_momentum < 1, "--queue-momentum", self.queue_momentum, "from 0 to below 1")
         _require(0 <= self.contrast_weight < math.inf, "--contrast-weight", self.contrast_weight, "0 or more")
@@ -453,7 +458,7 @@ class CoDivideConfig(Config):
 
     schedules: ClassVar[tuple[str, ...]] = (
         *Config.schedules,
-        *("warmup_epochs", "ramp_epochs", "neighbour_epochs", "finish_epochs"),
+        *("ramp_epochs", "neighbour_epochs", "finish_epochs"),
     )
 
     method: Literal["plremix", "dividemix", "unicon"] = "plremix"
@@ -478,8 +483,6 @@ class CoDivideConfig(Config):
     """Iterations of the mixture's fit at most."""
 
     # --- semi-supervised part
-    warmup_epochs: int = 10  # published code
-    """Epochs on all samples before the first split."""
     finish_epochs: int = 0  # ours: on for own images
     """Last epochs of the run, in which both networks learn the labels as corrected by then, and nothing else."""
     warmup_view: Literal["weak", "strong"] = "weak"  # published code; Clothing1M: strong
@@ -532,7 +535,6 @@ class CoDivideConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(self.warmup_epochs >= 0, "--warmup-epochs", self.warmup_epochs, "0 or more")
         _require(
             self.warmup_epochs <= self.epochs,
             "--warmup-epochs",

@@ -40,7 +40,8 @@ def test_the_queue_holds_the_latest_samples_by_a_slow_encoder(tiny: LabelledImag
 
 
 def test_queued_samples_repel_only_where_their_classes_are_disjoint(tiny: LabelledImages) -> None:
-    method = method_on(tiny, small_cross_entropy(contrast="plr-queue", kappa=(1,), flat=False, temperature=0.5))
+    settings = {"contrast": "plr-queue", "kappa": (1,), "flat": False, "temperature": 0.5, "warmup_epochs": 2}
+    method = method_on(tiny, small_cross_entropy(**settings))
     contrast: Contrast = method.contrasts[0]
     assert contrast.queue is not None
     draws = torch.Generator().manual_seed(0)
@@ -49,14 +50,29 @@ def test_queued_samples_repel_only_where_their_classes_are_disjoint(tiny: Labell
     scores = torch.randn(60, 3, generator=draws)
     network = copy.deepcopy(method.networks[0])
     rows = [*range(4), *range(10, 15)]
-    expected = contrastive_loss(
-        torch.stack(network(torch.cat(views), logits=False, embeddings=True).embeddings.chunk(2), dim=1),
-        reliable_negatives(scores[rows], 1, tiny.given_labels[rows])[:4],
-        keys=contrast.queue.keys,
-        temperature=0.5,
-    )
-    found, _ = contrast(views, torch.arange(4), scores, 0)
+    embeddings = torch.stack(network(torch.cat(views), logits=False, embeddings=True).embeddings.chunk(2), dim=1)
+    keys = contrast.queue.keys
+    disjoint = reliable_negatives(scores[rows], 1, tiny.given_labels[rows])[:4]
+    plain = contrastive_loss(embeddings, keys=keys, temperature=0.5)
+    expected = contrastive_loss(embeddings, disjoint, keys=keys, temperature=0.5)
+    assert plain.item() != pytest.approx(expected.item(), abs=0.1)
+    found, _ = contrast(views, torch.arange(4), scores, 2)
     assert found.item() == pytest.approx(expected.item(), abs=1e-5)
+    contrast.queue.keys, contrast.queue.rows = keys, torch.arange(10, 15)
+    found, _ = contrast(views, torch.arange(4), scores, 1)
+    assert found.item() == pytest.approx(plain.item(), abs=1e-5), "in warm-up everybody is a negative"
+
+
+@pytest.mark.parametrize("name", ["plr", "scl"])
+def test_before_predictions_are_worth_going_by_every_other_sample_is_a_negative(
+    tiny: LabelledImages, name: str
+) -> None:
+    method = method_on(tiny, small_cross_entropy(contrast=name, warmup_epochs=1, epochs=2))
+    shares = [method.train_epoch(epoch)["negative_share"] for epoch in (0, 1)]
+    assert shares[0] == 1.0
+    assert shares[1] < 1.0
+    sizes = [method.contrasts[0].class_sets(method.tables[0], epoch).shape[1] for epoch in (0, 1)]
+    assert sizes[0] == 0 < sizes[1]
 
 
 def test_views_of_two_sizes_are_contrasted_together(tiny: LabelledImages) -> None:

@@ -63,20 +63,21 @@ class Contrast:
         self, strong: Sequence[Tensor], mine: Tensor, class_scores: Tensor, epoch: int
     ) -> tuple[Tensor, Stats]:
         """The weighted loss of two or more strong views of the samples `mine`, in a pass of their own: batch norm sees
-        them apart. `class_scores` (N, C) say which classes are likely for whom.
+        them apart. `class_scores` (N, C) say which classes are likely for whom, once warm-up is over: networks that
+        know nothing yet find the same classes likely for everybody, and hardly a negative would be left.
         """
         config, use_given = self.config, self._uses_given(epoch)
         embeddings = gather_rows(self.learner.embed(strong))
         everyone = gather_rows(mine.to(self.labels.device))
-        kappa = config.kappa_at(epoch)
+        kappa, plain = config.kappa_at(epoch), epoch < config.warmup_epochs
         if self.queue is None:
             given = self.labels[everyone] if use_given else None
-            part = CONTRASTS[config.contrast]
+            part = CONTRASTS["simclr" if plain else config.contrast]
             loss, seen = part(embeddings, class_scores[everyone], given, kappa, config.flat, config.temperature)
         else:
             rows = torch.cat([everyone, self.queue.rows])
-            negatives = reliable_negatives(class_scores[rows], kappa, self.labels[rows] if use_given else None)
-            negatives = negatives[: len(everyone)]
+            given = self.labels[rows] if use_given else None
+            negatives = None if plain else reliable_negatives(class_scores[rows], kappa, given)[: len(everyone)]
             loss, seen = contrast_with_stats(
                 embeddings, negatives, keys=self.queue.keys, flat=config.flat, temperature=config.temperature
             )
@@ -85,7 +86,7 @@ class Contrast:
 
     def class_sets(self, class_scores: Tensor, epoch: int) -> Tensor:
         """Class numbers (N, k) of every sample: those that have none in common repel each other (k = 0: all do)."""
-        if self.config.contrast == "simclr":
+        if self.config.contrast == "simclr" or epoch < self.config.warmup_epochs:
             return self.labels.new_empty(len(self.labels), 0)
         if self.config.contrast == "scl":
             return class_scores.argmax(1, keepdim=True)
