@@ -208,3 +208,12 @@ def test_half_precision_embeddings_do_not_overflow() -> None:
 def test_negatives_of_a_wrong_shape_are_told() -> None:
     with pytest.raises(ValueError, match=r"negatives must be \(4, 6\)"):
         contrastive_loss(torch.randn(4, 2, 3), torch.ones(4, 4, dtype=torch.bool), keys=torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_without_logits_every_other_sample_repels(flat: bool) -> None:
+    embeddings = torch.randn(6, 2, 8, generator=torch.Generator().manual_seed(0))
+    loss = PLRLoss(kappa=1, flat=flat, temperature=0.5)
+    expected = contrastive_loss(embeddings, flat=flat, temperature=0.5)
+    assert loss(embeddings).item() == pytest.approx(expected.item())
+    assert loss.stats["negative_share"] == 1.0

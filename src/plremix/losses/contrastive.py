@@ -58,9 +58,11 @@ class PLRLoss(nn.Module):
     """The pseudo-label relaxed contrastive loss, for any training loop: `PLRLoss()(embeddings, logits, labels)`.
 
     embeddings (b, v, d) of two or more views of each sample; logits (b, C) rank the classes of each sample; labels (b,)
-    are the given, perhaps wrong, ones. After a call `.stats` says what it saw (the flat form's own value is always 1):
-    log_negatives, mean over anchors of log sum_j exp((s_ij - s_i,positives) / tau), which falls as training goes on;
-    negative_share, of all pairs of different samples; anchors_used, views that had something to contrast with.
+    are the given, perhaps wrong, ones. Without logits every other sample repels: as long as a network knows nothing, it
+    ranks the classes of all samples alike, and hardly a pair would be left to contrast. After a call `.stats` says what
+    it saw (the flat form's own value is always 1): log_negatives, mean over anchors of log sum_j exp((s_ij -
+    s_i,positives) / tau), which falls as training goes on; negative_share, of all pairs of different samples;
+    anchors_used, views that had something to contrast with.
     """
 
     def __init__(self, kappa: int = 3, flat: bool = True, temperature: float = 1.0) -> None:
@@ -74,8 +76,8 @@ class PLRLoss(nn.Module):
         self.temperature = temperature
         self.stats: dict[str, float] = {}
 
-    def forward(self, embeddings: Tensor, logits: Tensor, labels: Tensor | None = None) -> Tensor:
-        negatives = reliable_negatives(logits.detach(), self.kappa, labels)
+    def forward(self, embeddings: Tensor, logits: Tensor | None = None, labels: Tensor | None = None) -> Tensor:
+        negatives = None if logits is None else reliable_negatives(logits.detach(), self.kappa, labels)
         loss, stats = contrast_with_stats(embeddings, negatives, flat=self.flat, temperature=self.temperature)
         self.stats = {name: value.item() for name, value in stats.items()}
         return loss
