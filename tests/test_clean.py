@@ -10,16 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import blobs
+import torch
+from helpers import blobs, small_cross_entropy
 from PIL import Image
 
 from plremix import recipes
 from plremix.cli import main
 from plremix.config import CoDivideConfig
+from plremix.data.dataset import LabelledImages
+from plremix.data.files import ImageFiles
 from plremix.data.sources import arrays, own
 from plremix.errors import InputError
 from plremix.selection import Verdict
-from plremix.training.budget import epochs_within, parse_time
+from plremix.training.budget import epochs_within, expected_seconds, parse_time
 from plremix.training.folder import RunFolder
 
 QUICK = ["--epochs", "2", "--width", "4", "--embedding-size", "8", "--device", "cpu", "--quiet"]
@@ -224,6 +227,20 @@ def test_the_schedule_of_own_images_has_the_digits_shares() -> None:
         assert isinstance(short, CoDivideConfig)
         assert short.warmup_epochs >= 1
         assert short.finish_epochs <= 0.3 * length
+
+
+def test_the_expected_time_counts_the_reading_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / f"{index}.png" for index in range(40)]
+    for index, path in enumerate(paths):
+        Image.fromarray(np.full((8, 8), 6 * index, dtype=np.uint8)).save(path)
+    files = ImageFiles(paths, 8, channels=1)
+    labels = torch.arange(40) % 2
+    data = LabelledImages(files, labels, None, files, labels, ("a", "b"), tuple(map(str, paths)))
+    read = []
+    cut = ImageFiles.cut
+    monkeypatch.setattr(ImageFiles, "cut", lambda self, rows, views: read.append(len(rows)) or cut(self, rows, views))
+    assert expected_seconds(small_cross_entropy(batch_size=8, epochs=2), data) > 0
+    assert sum(read) >= 3 * 16 + 3 * 16  # three trials of two batches, and three looks at as many test images
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from plremix.config import CoDivideConfig, config_class
 from plremix.errors import InputError
-from plremix.recipes import METHODS, RECIPES, build, scaled
+from plremix.recipes import METHODS, RECIPES, build, for_own_images, own, scaled
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -156,6 +157,18 @@ def test_the_authors_extras_stay_out_of_the_digits_and_of_plremix() -> None:
                 continue
             built, usual = build(name, method).as_dict(), config_class(method)().as_dict()
             assert [extra for extra in extras if extra in built and built[extra] != usual[extra]] == [], name
+
+
+def test_own_images_keep_the_shape_of_their_schedules() -> None:
+    settings = for_own_images(5000, 10, 32, 3, gpu=False)
+    config = own(Path("x.npz"), settings)
+    before = config.epochs - config.finish_epochs
+    assert config.learning_rate(before - 1) < 0.02 * config.lr < config.learning_rate(before)
+    without = replace(config, finish_epochs=0)  # the rate then falls to the end, and does not rise again
+    rates = [without.learning_rate(epoch) for epoch in range(without.epochs)]
+    assert rates == sorted(rates, reverse=True)
+    teaching = own(Path("x.npz"), settings, "co-teaching")
+    assert teaching.warmup_epochs == teaching.epochs // 2 == 18
 
 
 def test_multi_crop_is_plremix_on_webvision_only() -> None:

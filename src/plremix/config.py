@@ -170,7 +170,7 @@ class Config:
     """How the learning rate falls; cosine: from the start to --lr-floor at the end of --lr-period, and up again after
     it; restarts: the same, but begun anew."""
     lr_period: int | None = None  # UNICON: 280 of 350 epochs; ELR: 10
-    """Epochs that a cosine falls for; None: the whole run."""
+    """Epochs that a cosine falls for; None: all but --finish-epochs."""
     lr_floor: float = 0.01  # UNICON
     """Where a cosine ends, as a share of --lr."""
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"  # published code
@@ -193,7 +193,7 @@ class Config:
     given_label_epochs: int | None = None  # published code: always; the paper: early in training
     """Until which epoch PLR counts the given label as likely; None: always."""
     temperature: float = 1.0  # published code
-    """tau of the contrastive loss after warm-up."""
+    """tau of the contrastive loss; in methods that split the data, from the first split on."""
     warmup_epochs: int = 10  # published code, for PLReMix
     """Epochs in which every other sample is a negative, before predictions are worth going by; in methods that split
     the data, those before the first split."""
@@ -309,10 +309,15 @@ class Config:
         """What an epoch costs beside others of the run, for the time that is left."""
         return 1.0
 
+    @property
+    def scheduled_epochs(self) -> int:
+        """How long the schedule of the learning rate is, where nothing else is said."""
+        return self.epochs
+
     def learning_rate(self, epoch: int) -> float:
         """The rate of an epoch, by the schedule."""
         if self.lr_schedule in ("cosine", "restarts"):
-            period = self.lr_period or self.epochs
+            period = self.lr_period or self.scheduled_epochs
             place = epoch % period if self.lr_schedule == "restarts" else epoch
             return self.lr * (self.lr_floor + (1 - self.lr_floor) * (1 + math.cos(math.pi * place / period)) / 2)
         if self.lr_schedule == "linear":
@@ -479,7 +484,7 @@ class CoDivideConfig(Config):
     """Divide again before the second network's turn, instead of once an epoch for both."""
     loss_history: int = 1  # DivideMix at 90 %: 5
     """Epochs whose losses, each scaled to 0..1, are averaged before a mixture is fitted to them; 1: none but this."""
-    mixture_steps: int = 10  # published code; C2D: 100
+    mixture_steps: int = 10  # published code; C2D: 200
     """Iterations of the mixture's fit at most."""
 
     # --- semi-supervised part
@@ -589,6 +594,11 @@ class CoDivideConfig(Config):
     def finishes(self, epoch: int) -> bool:
         """Whether it is one of the last epochs, on corrected labels."""
         return epoch >= self.epochs - self.finish_epochs
+
+    @property
+    def scheduled_epochs(self) -> int:
+        """Those before the last ones, which have a rate of their own."""
+        return self.epochs - self.finish_epochs
 
     def learning_rate(self, epoch: int) -> float:
         """By the schedule; the last epochs on corrected labels begin at a part of the full rate and end at none."""

@@ -88,7 +88,7 @@ def _one_class(config: dict[str, Any], history: History, facts: Facts) -> Findin
     share = history[-1].get("largest_predicted", facts.largest_predicted)
     if share is not None and share >= ONE_CLASS and facts.largest_given < 0.9 and facts.classes > 1:
         advice = f"a smaller learning rate (--lr {config['lr'] / 10:g})"
-        if config.get("warmup_epochs") is not None:
+        if "warmup_entropy" in config:
             advice += ", a longer warm-up (--warmup-epochs), or --warmup-entropy where few classes look alike"
         return Finding(
             "one class",
@@ -131,9 +131,10 @@ def _noise(config: dict[str, Any], history: History, facts: Facts) -> Finding | 
 
 
 def _no_negatives(config: dict[str, Any], history: History, facts: Facts) -> Finding | None:
-    shares = [
-        line["negative_selected"] for line in history if line.get("phase") == "train" and "negative_selected" in line
+    relaxed = [
+        line for line in history if line.get("phase") == "train" and line["epoch"] >= config.get("warmup_epochs", 0)
     ]
+    shares = [line["negative_selected"] for line in relaxed if "negative_selected" in line]
     if shares and max(shares) < NO_PAIRS:
         return Finding(
             "no negative pairs",

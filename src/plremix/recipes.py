@@ -416,7 +416,6 @@ OWN_BY_METHOD: dict[str, Settings] = {
         "learned_view": "guessed",
         "beta": 0.5,
         "lr_schedule": "cosine",
-        "lr_period": 32,
         "neighbour_epochs": 54,  # in epoch 32 networks and neighbourhood count the same
         "finish_epochs": 8,
     },
@@ -480,7 +479,7 @@ def own(path: Path, settings: Settings, method: str = "plremix", epochs: int | N
     """A run on own images: `settings` of `for_own_images`, schedules scaled to their number of epochs."""
     values = {**settings, **OWN_BY_METHOD.get(method, {}), "recipe": "own", "data": str(path)}
     phases = {name: settings[name] for name in ("epochs", "warmup_epochs", "finish_epochs")}
-    usual = {name: OWN.get(name, 0) for name in phases}
+    usual = {name: OWN_BY_METHOD.get(method, {}).get(name, OWN.get(name, 0)) for name in phases}
     config = scaled(_config(method, {**values, **usual}), settings["epochs"])
     if method == "plremix":
         config = replace(config, **_schedule(**phases))
@@ -503,7 +502,6 @@ def _schedule(epochs: int, warmup_epochs: int, finish_epochs: int) -> Settings:
         "kappa_epochs": tuple(map(at, OWN["kappa_epochs"])),
         "ramp_epochs": at(start + OWN["ramp_epochs"]) - warmup_epochs,
         "neighbour_epochs": 2 * last - warmup_epochs,
-        "lr_period": last,
     }
 
 

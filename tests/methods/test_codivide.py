@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 
 import numpy as np
@@ -263,9 +264,11 @@ def test_the_last_epochs_learn_the_corrected_labels(tiny: LabelledImages) -> Non
         resumed.load_state_dict(broken)
         metrics = method.train_epoch(epoch)
         assert metrics == resumed.train_epoch(epoch)
+        splits = [each.clean_samples() for each in (method, resumed)]
+        assert all(torch.equal(one, other) for one, other in zip(*splits, strict=True))
         broken = copy.deepcopy(method.state_dict())
         assert same_state(broken, resumed.state_dict())
-        assert metrics["phase"] == "finish"
+        assert metrics["clean_count"] == (~judged.is_label_issue).sum()
         assert method.negative_sets(epoch) == []
         assert method.loss_pairs() is None
         losses.append(metrics["loss_corrected"])
@@ -322,6 +325,15 @@ def test_a_small_noisy_side_takes_its_share_of_a_step_and_no_more(tiny: Labelled
         for clean, noisy in method._draw_epoch(split, 0, 0):
             assert len(noisy) == expected
             assert len(clean) == (2 * size - expected if clean_count else 0)
+
+
+def test_every_process_gets_a_share_of_a_small_noisy_side(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(noisy_batch="proportional", epoch_length="data"))
+    is_clean = torch.arange(60) >= 3
+    split = Split(is_clean, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
+    for rank in range(4):
+        method.loader = dataclasses.replace(method.loader, rank=rank, ranks=4)
+        assert {(len(clean), len(noisy)) for clean, noisy in method._draw_epoch(split, 0, 0)} == {(3, 1)}
 
 
 def test_unicons_noisy_batch_follows_the_share_of_the_clean_side(tiny: LabelledImages) -> None:

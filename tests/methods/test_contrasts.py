@@ -63,6 +63,21 @@ def test_queued_samples_repel_only_where_their_classes_are_disjoint(tiny: Labell
     assert found.item() == pytest.approx(plain.item(), abs=1e-5), "in warm-up everybody is a negative"
 
 
+def test_a_sample_does_not_repel_itself_in_the_queue(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_cross_entropy(contrast="plr-queue", flat=False, warmup_epochs=1))
+    contrast: Contrast = method.contrasts[0]
+    assert contrast.queue is not None
+    draws = torch.Generator().manual_seed(0)
+    keys, views = torch.randn(4, 8, generator=draws), [torch.randn(4, 1, 8, 8, generator=draws) for _ in range(2)]
+    contrast.queue.keys, contrast.queue.rows = keys, torch.arange(4)
+    network = copy.deepcopy(method.networks[0])
+    embeddings = torch.stack(network(torch.cat(views), logits=False, embeddings=True).embeddings.chunk(2), dim=1)
+    others = ~torch.eye(4, dtype=torch.bool).repeat(1, 2)
+    expected = contrastive_loss(embeddings, others, keys=keys, temperature=method.config.temperature)
+    found, _ = contrast(views, torch.arange(4), torch.randn(60, 3, generator=draws), 0)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-5)
+
+
 @pytest.mark.parametrize("name", ["plr", "scl"])
 def test_before_predictions_are_worth_going_by_every_other_sample_is_a_negative(
     tiny: LabelledImages, name: str

@@ -127,6 +127,15 @@ def test_labels_that_went_to_the_next_class_are_found_pair_by_pair() -> None:
     assert (corrected == truth).float().mean() > 0.85
 
 
+@pytest.mark.parametrize(("classes", "count"), [(10, 1000), (20, 2000), (50, 5000)])
+def test_pairs_are_found_among_many_classes_and_few_images(classes: int, count: int) -> None:
+    posterior, truth, _ = images_and_labels(count, 0.0, hardness=0.15, classes=classes)
+    moved = torch.rand(count, generator=torch.Generator().manual_seed(1)) < 0.3
+    given = torch.where(moved, (truth + 1) % classes, truth)
+    corrected = weigh_labels(posterior, given, likeliest_shares(posterior, given, 0.001)).argmax(1)
+    assert (corrected == truth).float().mean() > 0.85
+
+
 @pytest.mark.parametrize("wrong", [0.05, 0.3, 0.7])
 def test_noise_that_is_alike_is_taken_for_alike(wrong: float) -> None:
     posterior, given, _ = images_and_labels(3000, wrong, hardness=0.5)

@@ -57,7 +57,7 @@ def draw(config: Config, history: list[dict[str, Any]]) -> Drawn:
         [
             [
                 line["epoch"] + 1,
-                config.kappa_at(line["epoch"]),
+                "" if line["epoch"] < config.warmup_epochs else config.kappa_at(line["epoch"]),
                 line["negative_selected"],
                 line.get("negative_correct", ""),
             ]

@@ -37,7 +37,7 @@ from plremix.losses import (
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
-from plremix.methods.gathering import gather_rows
+from plremix.methods.gathering import gather_rows, same_everywhere
 from plremix.methods.learner import Learner
 from plremix.methods.splits import SPLITS, Scores, Split, both_losses, neighbourhood, scaled_losses
 from plremix.networks import Architecture
@@ -124,6 +124,7 @@ class CoDivide:
     def _divide(self, scores: list[Scores], epoch: int) -> list[Split]:
         """Each network's split of this epoch's samples, as tables of all; the first one shows the noise rate."""
         splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
+        splits = [split._replace(is_clean=same_everywhere(split.is_clean)) for split in splits]
         if self.noise_rate is None:
             self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
         return [split.of_all(self.rows, len(self.loader)) for split in splits]
@@ -223,7 +224,8 @@ class CoDivide:
         if self.config.noisy_batch == "by-share":  # bounded, for splits that find hardly anyone clean
             sizes[1] = min(max(1, size * len(self.rows) // (2 * max(1, len(clean)))), 4 * size)
         if self.config.noisy_batch == "proportional":
-            sizes[1] = min(size, math.ceil(2 * size * len(noisy) / max(1, len(self.rows))))
+            share = math.ceil(2 * size * len(noisy) / max(1, len(self.rows)))
+            sizes[1] = min(size, -(-share // self.loader.ranks) * self.loader.ranks)  # some for every process
             sizes[0] = 2 * size - sizes[1]
         draws = generator(self.config.seed, "order", index, epoch)
         orders = [passes(side, steps * each, draws) for side, each in zip((clean, noisy), sizes, strict=True)]
@@ -295,7 +297,7 @@ class CoDivide:
         config = self.config
         if self.judged is None:
             self.judged = self.verdict()
-        self.pairs = None
+        self.splits, self.pairs = [], None  # nobody is split any more
         corrected = torch.from_numpy(self.judged.corrected(self.labels.cpu().numpy())).to(self.labels.device)
         weights = torch.from_numpy(self.judged.confidence).float().to(self.labels.device)
         for index, learner in enumerate(self.learners):
@@ -311,7 +313,7 @@ class CoDivide:
                 averages.add({"loss_corrected": loss})
                 self.on_step((index + (step + 1) / len(steps)) / 2)
             learner.finish_epoch()
-        return {"phase": "finish", **averages.means()}
+        return {"phase": "train", "clean_count": int((~self.judged.is_label_issue).sum()), **averages.means()}
 
     # --- prototypes ---
 
@@ -349,6 +351,9 @@ class CoDivide:
         return judge_with_doubt(logits, near.cpu().numpy(), wrong, given)
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
+        if self.judged is not None:
+            believed = torch.from_numpy(np.stack([~self.judged.is_label_issue]))
+            return believed, torch.from_numpy(np.stack([self.judged.label_score]))
         if not self.splits:
             return None
         return (

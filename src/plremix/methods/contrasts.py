@@ -77,7 +77,10 @@ class Contrast:
         else:
             rows = torch.cat([everyone, self.queue.rows])
             given = self.labels[rows] if use_given else None
-            negatives = None if plain else reliable_negatives(class_scores[rows], kappa, given)[: len(everyone)]
+            if plain:
+                negatives = everyone[:, None] != rows
+            else:
+                negatives = reliable_negatives(class_scores[rows], kappa, given)[: len(everyone)]
             loss, seen = contrast_with_stats(
                 embeddings, negatives, keys=self.queue.keys, flat=config.flat, temperature=config.temperature
             )

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from plremix.selection.quotas import fill_quotas
 
+ENOUGH = 50_000  # samples to find the shares of pairs by
 SHARPNESS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
 
@@ -81,17 +82,23 @@ def likeliest_shares(posterior: Tensor, labels: Tensor, wrong: float, rounds: in
     """Such shares: alike for all pairs, or each pair's own where the labels are much likelier so.
 
     Labels that went from one class to one other look like images that cannot be told apart, and no label alike seems
-    wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains more than that many
-    free shares would of labels at random (Schwarz's criterion).
+    wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains more than so many
+    free shares, chosen among all pairs, would of labels at random (the extended Bayesian information criterion).
+    Of very many samples every so-manieth is asked.
     """
-    posterior, (count, classes) = posterior.double(), posterior.shape
-    alike = shares_alike(wrong, classes).to(posterior)
-    shares, given = shares_alike(max(wrong, 0.05), classes).to(posterior), F.one_hot(labels, classes).double()
+    every, classes = -(-len(labels) // ENOUGH), posterior.shape[1]
+    some, given = posterior[::every].double(), labels[::every]
+    shares = shares_alike(max(wrong, 0.05), classes).to(some)
     for _ in range(rounds):
-        joint = weigh_labels(posterior, labels, shares).T @ given
+        joint = torch.zeros_like(shares).index_add_(0, given, weigh_labels(some, given, shares)).T
         shares = (joint + 1e-9) / (joint + 1e-9).sum(1, keepdim=True)
-    gain = _log_likelihood(posterior, labels, shares) - _log_likelihood(posterior, labels, alike)
-    return shares if gain > classes * (classes - 1) / 2 * math.log(count) else alike
+    used, pairs = int((joint > 1).sum() - (joint.diagonal() > 1).sum()), classes * (classes - 1)
+    _, likelihood = wrong_share(some.gather(1, given[:, None])[:, 0], classes)
+    gain = _log_likelihood(some, given, shares) - len(given) * likelihood
+    choices = math.lgamma(pairs + 1) - math.lgamma(used + 1) - math.lgamma(pairs - used + 1)
+    if used and gain > used / 2 * math.log(len(given)) + choices:
+        return shares
+    return shares_alike(wrong, classes).to(some)
 
 
 def _log_likelihood(posterior: Tensor, labels: Tensor, shares: Tensor) -> float:

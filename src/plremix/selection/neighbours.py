@@ -53,14 +53,15 @@ def spread_labels(
     """
     graph = _normalised_graph(neighbours, power)
     given = labels.cpu().numpy()
-    rows = np.arange(len(given))
-    start = np.zeros((len(given), folds, classes), dtype=np.float32)
-    start[rows, :, given] = 1
-    if folds > 1:
-        start[rows, rows % folds] = 0
-    start /= np.maximum(start.sum(0), 1)
-    reached = _solve(graph, start.reshape(len(given), -1), alpha).reshape(start.shape)
-    spread = np.maximum(reached[rows, rows % folds], 0)
+    rows, spread = np.arange(len(given)), np.zeros((len(given), classes), dtype=np.float32)
+    fold = np.random.default_rng(0).permutation(len(given)) % folds  # at random: labels may come in turn
+    for one in range(folds):
+        theirs = fold == one
+        known = rows if folds == 1 else rows[~theirs]
+        start = np.zeros_like(spread)
+        start[known, given[known]] = 1
+        start /= np.maximum(start.sum(0), 1)
+        spread[theirs] = np.maximum(_solve(graph, start, alpha)[theirs], 0)
     spread /= np.maximum(spread.sum(0), 1e-30)
     total = spread.sum(1, keepdims=True)
     posterior = np.where(total > 0, spread / np.maximum(total, 1e-30), 1 / classes)

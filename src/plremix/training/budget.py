@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import torch
-
 from plremix.config import CoDivideConfig, Config
 from plremix.data.dataset import LabelledImages
+from plremix.data.files import ImageFiles, Images
 from plremix.errors import InputError
 from plremix.training.distribution import make_fabric
 from plremix.training.setup import build_method, on_device
@@ -39,7 +38,7 @@ def expected_seconds(config: Config, data: LabelledImages) -> float:
     few = min(len(data), 2 * config.batch_size)
     sample = replace(
         data,
-        images=data.images[torch.arange(few)],
+        images=_first(data.images, few),
         given_labels=data.given_labels[:few],
         true_labels=None,
         test_images=None,
@@ -52,10 +51,15 @@ def expected_seconds(config: Config, data: LabelledImages) -> float:
         method = build_method(trial, sample, fabric)
         seconds += epochs * images / few * _best_of(3, partial(method.train_epoch, 0))
     if data.test_images is not None:
-        seen = data.test_images[torch.arange(min(len(data.test_images), few))]
+        seen = _first(data.test_images, few)
         look = _best_of(3, partial(method.logits, on_device(seen, fabric)))
         seconds += config.epochs * len(data.test_images) / len(seen) * look
     return seconds
+
+
+def _first(images: Images, count: int) -> Images:
+    """The first ones; files stay files, so that reading them counts."""
+    return images.subset(range(min(count, len(images)))) if isinstance(images, ImageFiles) else images[:count]
 
 
 def _phases(config: Config) -> list[tuple[int, Config]]:

@@ -15,11 +15,12 @@ ARRAYS = ("rows", "points", "is_clean", "is_right", "means", "covariances", "wei
 
 
 def is_kept(config: Config, epoch: int) -> bool:
-    """The first epoch after warm-up, every tenth of the rest, and the last one."""
-    if not isinstance(config, CoDivideConfig) or epoch < config.warmup_epochs:
+    """The first epoch after warm-up, every tenth of those that split the data, and the last of them."""
+    if not isinstance(config, CoDivideConfig) or epoch < config.warmup_epochs or config.finishes(epoch):
         return False
-    every = max(1, round((config.epochs - config.warmup_epochs) / KEPT))
-    return (epoch - config.warmup_epochs) % every == 0 or epoch == config.epochs - 1
+    last = config.epochs - config.finish_epochs
+    every = max(1, round((last - config.warmup_epochs) / KEPT))
+    return (epoch - config.warmup_epochs) % every == 0 or epoch == last - 1
 
 
 def of_losses(pairs: Tensor, is_clean: Tensor, is_right: Tensor | None) -> Arrays:
