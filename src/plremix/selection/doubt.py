@@ -84,7 +84,7 @@ def likeliest_shares(posterior: Tensor, labels: Tensor, wrong: float, rounds: in
     Labels that went from one class to one other look like images that cannot be told apart, and no label alike seems
     wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains more than so many
     free shares, chosen among all pairs, would of labels at random (the extended Bayesian information criterion).
-    Of very many samples every so-manieth is asked.
+    Of very many samples a part, evenly spread, is enough.
     """
     every, classes = -(-len(labels) // ENOUGH), posterior.shape[1]
     some, given = posterior[::every].double(), labels[::every]
