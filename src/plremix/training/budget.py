@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import torch
+
 from plremix.config import CoDivideConfig, Config
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles, Images
@@ -90,4 +92,6 @@ def _best_of(times: int, work: Callable[[], object]) -> float:
 def _timed(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
+    if torch.cuda.is_available():  # what a GPU has been asked for is not yet done
+        torch.cuda.synchronize()
     return time.perf_counter() - began
