@@ -22,8 +22,8 @@ METHODS = (
     "plremix",
 )
 ABLATION = {  # row: recipe suffix
-    "FlatPLR, falling kappa": "",
-    "PLR": "-plr",
+    "PLR, falling kappa": "",
+    "FlatPLR": "-flatplr",
     "SimCLR": "-simclr",
     "SCL": "-scl",
     "PLR with a queue": "-queue",

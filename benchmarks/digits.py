@@ -20,7 +20,7 @@ ROWS = {  # name: flags
     "cross-entropy": ["--method", "cross-entropy"],
     "plremix as published": [
         *("--split", "mixture2d", "--temperature", "1.0", "--epoch-length", "clean", "--lr", "0.02"),
-        *("--lambda-u", "25"),
+        *("--lambda-u", "25", "--flat"),
     ],
     "plremix": [],
 }

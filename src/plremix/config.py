@@ -179,6 +179,8 @@ class Config:
     """Momentum of SGD."""
     weight_decay: float = 5e-4  # published code
     """Weight decay of SGD."""
+    averaging: float = 0.0  # ours: on for own images
+    """How slowly the weights that predict follow those that learn, from step to step; 0: they are the same."""
 
     # --- contrast, a part that every method takes (paper, sec. 3.3)
     contrast: ContrastName = "none"
@@ -245,6 +247,7 @@ class Config:
         _require(_positive(self.lr), "--lr", self.lr, "above 0")
         _require(0 <= self.momentum < 1, "--momentum", self.momentum, "from 0 to below 1")
         _require(0 <= self.weight_decay < math.inf, "--weight-decay", self.weight_decay, "0 or more")
+        _require(0 <= self.averaging < 1, "--averaging", self.averaging, "from 0 to below 1")
         _require(self.width is None or self.width >= 1, "--width", self.width, "at least 1")
         _require(all(count >= 1 for count in self.blocks), "--blocks", self.blocks, "at least 1 in each stage")
         _require(self.pool_grid >= 1, "--pool-grid", self.pool_grid, "at least 1")
@@ -480,6 +483,9 @@ class CoDivideConfig(Config):
     """Contrast one sample of a step in so many: its views cost more than all the rest of warm-up."""
     warmup_contrast: bool = True  # published code; UNICON: none
     """Contrast with every other sample in warm-up."""
+    contrast_above: float = 0.0  # ours: for own images; published code: always
+    """Share of wrong labels from which on there is any contrast; above 0, it is estimated halfway through warm-up, and
+    nothing is contrasted before."""
     divide_anew: bool = False  # UNICON
     """Divide again before the second network's turn, instead of once an epoch for both."""
     loss_history: int = 1  # DivideMix at 90 %: 5
@@ -502,6 +508,9 @@ class CoDivideConfig(Config):
     """Weight of the noisy side, reached over --ramp-epochs; auto: by the noise rate that the first split shows."""
     ramp_epochs: int = 16  # published code
     """Epochs over which the weight of the noisy side grows."""
+    guess: Literal["step", "epoch"] = "step"  # published code
+    """Labels are guessed in every step, from two views of an image that are both learned from; or once an epoch, from
+    the images as they are, and one view is learned from: a quarter of the passes."""
     sharpen: float = 0.5  # paper, sec. 3.4: T
     """Temperature that guessed labels are sharpened with."""
     beta: float = 4.0  # published code
@@ -552,6 +561,7 @@ class CoDivideConfig(Config):
             self.finish_epochs,
             f"from 0 to the {self.epochs - self.warmup_epochs} epochs that warm-up leaves",
         )
+        _require(0 <= self.contrast_above < 1, "--contrast-above", self.contrast_above, "from 0 to below 1")
         _require(self.contrast_every >= 1, "--contrast-every", self.contrast_every, "at least 1")
         _require(self.neighbours >= 1, "--neighbours", self.neighbours, "at least 1")
         _require(self.neighbour_epochs >= 0, "--neighbour-epochs", self.neighbour_epochs, "0 or more")

@@ -49,8 +49,9 @@ DIGITS: Settings = {
     "lambda_u": "auto",
 }
 
-# Where a method wants another value than PLReMix: by `benchmarks/tuning.py`, four trials each, on the same 400 images.
-# Their contrast starts plain for longer: predictions of small losses alone are worth little before (README, "Parts").
+# What each method wants otherwise: by `benchmarks/tuning.py`, four trials each, on the same 400 images. Contrast in
+# Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before (README,
+# "Parts").
 _ADAM: Settings = {"lr": 0.002, "lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
 _UNICON: Settings = {
     "split": "class-balanced",
@@ -73,6 +74,7 @@ BY_METHOD: dict[str, Settings] = {
     "elr": {"lr": 0.02, "lr_schedule": "cosine"},
     "elr-plus": {"lr": 0.05},
     "unicon": {**_UNICON, "lr": 0.1},
+    "plremix": {"flat": False},  # 97.4 against 97.1 % at 80 % noise, 94.8 against 88.6 at 90 %, seeds 100 to 104
 }
 
 # --- the paper's data sets, with the settings of the published code (docs/reproducing.md) ---
@@ -279,10 +281,14 @@ AUTHORS_ELSEWHERE: dict[str, dict[str, Settings]] = {
 
 # --- rows of the ablations: what differs from the recipe without the suffix ---
 
-_DIGIT_ROWS: dict[str, Settings] = {
+_CONTRAST_ROWS: dict[str, Settings] = {  # the paper's SimCLR and SCL are InfoNCE
     "plr": {"flat": False},
-    "simclr": {"contrast": "simclr"},
-    "scl": {"contrast": "scl"},
+    "simclr": {"contrast": "simclr", "flat": False},
+    "scl": {"contrast": "scl", "flat": False},
+}
+_DIGIT_ROWS: dict[str, Settings] = {
+    **_CONTRAST_ROWS,
+    "flatplr": {"flat": True},
     "queue": {"contrast": "plr-queue"},
     "mixture2d": {"split": "mixture2d"},
     "mixture1d": {"split": "mixture1d"},
@@ -290,11 +296,6 @@ _DIGIT_ROWS: dict[str, Settings] = {
     "kappa-2": {"kappa": (2,)},
     "kappa-1": {"kappa": (1,)},
     "only-y": {"kappa": (0,)},
-}
-_CONTRAST_ROWS: dict[str, Settings] = {  # the paper's SimCLR and SCL are InfoNCE
-    "plr": {"flat": False},
-    "simclr": {"contrast": "simclr", "flat": False},
-    "scl": {"contrast": "scl", "flat": False},
 }
 _KAPPA_ROWS = {name: _DIGIT_ROWS[name] for name in ("kappa-3", "kappa-2", "kappa-1", "only-y")}
 _PLUGGED_ROWS: dict[str, Settings] = {"": {}, "-simclr": {"contrast": "simclr"}, "-plr": {"contrast": "plr"}}

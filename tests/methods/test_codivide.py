@@ -16,6 +16,7 @@ from torch import Tensor
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 from plremix.losses import reliable_negatives
+from plremix.methods import codivide
 from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide
 from plremix.methods.splits import (
@@ -66,7 +67,7 @@ def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
     both = method.networks[0](torch.cat([weak1, weak2])).logits.softmax(1).chunk(2)
     method.networks[0].load_state_dict(state)
 
-    targets = method._targets(0, split, clean, noisy, weak1, weak2)
+    targets = method._targets(0, split, clean, noisy, [weak1, weak2])
     for row, sample in enumerate(clean.tolist()):
         w = float(probability[sample])
         given = torch.eye(3)[tiny.given_labels[sample]]
@@ -75,6 +76,46 @@ def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
     for row in range(3):
         expected = ((both[0][3 + row] + both[1][3 + row] + theirs[0][row] + theirs[1][row]) / 4).square()
         assert torch.allclose(targets[3 + row], expected / expected.sum(), atol=1e-4)
+
+
+def test_guesses_of_an_epoch_are_what_the_split_was_made_from(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(warmup_epochs=0, guess="epoch", learned_view="guessed", contrast="none"))
+    before = [learner.predict(method.loader.images, method.loader).logits for learner in method.learners]
+    passes: list[int] = []
+    for network in method.networks:
+        network.register_forward_hook(lambda module, images, out: passes.append(len(images[0]) if module.training else 0))
+    method.train_epoch(0)
+    assert all(torch.equal(kept, seen) for kept, seen in zip(method.guesses, before, strict=True))
+    assert max(passes) <= 2 * method.config.batch_size  # one view of either side, and no pass to guess from
+
+    clean, noisy = torch.tensor([50, 58, 40]), torch.tensor([1, 2, 3])
+    probability = torch.linspace(0, 1, 60)
+    split = Split(probability > 0.5, probability, torch.zeros(60, 3), torch.zeros(60, 1))
+    targets = method._targets(1, split, clean, noisy, [])
+    mine, theirs = before[1].softmax(1), before[0].softmax(1)
+    for row, sample in enumerate(clean.tolist()):
+        w = float(probability[sample])
+        expected = (w * torch.eye(3)[tiny.given_labels[sample]] + (1 - w) * mine[sample]).square()
+        assert torch.allclose(targets[row], expected / expected.sum(), atol=1e-5)
+    for row, sample in enumerate(noisy.tolist()):
+        expected = ((mine[sample] + theirs[sample]) / 2).square()
+        assert torch.allclose(targets[3 + row], expected / expected.sum(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("wrong", "wanted"), [(0.05, False), (0.6, True)])
+def test_contrast_waits_until_labels_turn_out_wrong(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch, wrong: float, wanted: bool
+) -> None:
+    monkeypatch.setattr(codivide, "calibrate", lambda posterior, labels: (posterior, wrong))
+    method = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
+    first, second, third = (method.train_epoch(epoch) for epoch in range(3))
+    assert "loss_contrast" not in first
+    assert method.contrast_wanted is wanted
+    assert ("loss_contrast" in second) == ("loss_contrast" in third) == wanted
+    again = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
+    again.load_state_dict(method.state_dict())
+    assert again.contrast_wanted is wanted
+    assert bool(method.negative_sets(2)) == wanted
 
 
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
@@ -354,7 +395,7 @@ def learned_images(method: CoDivide) -> tuple[dict[str, Tensor], list[Tensor], T
     guessed: list[Tensor] = []
     learned: list[Tensor] = []
     targets, forward = method._targets, method.learners[0].forward
-    method._targets = lambda *given: guessed.extend(given[-2:]) or targets(*given)
+    method._targets = lambda *given: guessed.extend(given[-1]) or targets(*given)
     method.learners[0].forward = lambda images: learned.append(images) or forward(images)
     step = next(method.steps(0, split, 1))
     return step.losses, guessed, learned[0]

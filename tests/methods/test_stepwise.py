@@ -250,7 +250,7 @@ def test_networks_that_share_a_backward_pass_move_by_one_scale_of_mixed_precisio
     for weight in weights:
         bare = torch.optim.SGD([weight], lr=1.0)
         optimizer = SimpleNamespace(optimizer=bare, step=bare.step, zero_grad=bare.zero_grad)
-        learners.append(SimpleNamespace(optimizer=optimizer))
+        learners.append(SimpleNamespace(optimizer=optimizer, follow=lambda: None))
     scaler.scale(torch.stack(weights).sum()).backward()
     step_together(learners, fabric)
     assert [weight.item() for weight in weights] == [-1.0, -1.0]

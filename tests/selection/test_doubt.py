@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plremix.selection import calibrate, judge_with_doubt, shares_by_count, weigh_labels
+from plremix.selection import calibrate, judge_together, shares_by_count, weigh_labels
 from plremix.selection.doubt import confident_joint, likeliest_shares, shares_alike, wrong_share
 
 
@@ -147,7 +147,7 @@ def test_the_verdict_with_doubt_finds_wrong_labels(wrong: float) -> None:
     posterior, given, truth = images_and_labels(3000, wrong, hardness=0.12)
     draws = torch.Generator().manual_seed(1)
     logits = posterior.log() + 0.3 * torch.randn(2, 3000, 10, generator=draws)
-    verdict = judge_with_doubt(logits.numpy(), posterior.numpy(), wrong, given.numpy())
+    verdict = judge_together(logits.numpy(), posterior.numpy(), given.numpy(), wrong)
     is_wrong = (given != truth).numpy()
     assert (verdict.is_label_issue == is_wrong).mean() > 0.95
     assert (verdict.corrected(given.numpy()) == truth.numpy()).mean() > 1 - wrong

@@ -43,12 +43,13 @@ class Conflict(NamedTuple):
 
 def measure(method: CoDivide, epoch: int, batches: int, per_layer: bool = False) -> list[Conflict]:
     """For each network the conflicts on `batches` batches, as the epoch that would come next would see them."""
-    for network in method.networks:
-        freeze_statistics(network)
+    method.contrast_wanted = True
+    for learner in method.learners:
+        freeze_statistics(learner.network)
     found = []
     for index, split in enumerate(reversed(method.next_splits(epoch))):  # each learns from the other's split
-        layers = layers_of(method.networks[index].backbone, per_layer)
-        parameters = list(method.networks[index].backbone.parameters())
+        backbone = method.learners[index].network.backbone
+        layers, parameters = layers_of(backbone, per_layer), list(backbone.parameters())
         for step, losses in enumerate(itertools.islice(step_losses(method, index, split, epoch), batches)):
             taken = {name: torch.autograd.grad(loss, parameters) for name, loss in losses.items()}
             for layer, places in layers.items():

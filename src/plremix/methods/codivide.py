@@ -35,7 +35,7 @@ from plremix.losses import (
     squared_error,
 )
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
-from plremix.methods.contrasts import contrasts_of, strong_views
+from plremix.methods.contrasts import Contrast, contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
 from plremix.methods.gathering import gather_rows, same_everywhere
 from plremix.methods.learner import Learner
@@ -48,7 +48,7 @@ from plremix.selection import (
     calibrate,
     initial_prototypes,
     judge_labels,
-    judge_with_doubt,
+    judge_together,
     prototype_logits,
     soft_pseudo_labels,
     update_prototypes,
@@ -75,16 +75,18 @@ class CoDivide:
         self.classes = architecture.classes
         contrasts = config.contrast != "none" or config.pretrain != "none"
         self.learners = [Learner(config, architecture, m, fabric, train_projector=contrasts) for m in (0, 1)]
-        self.networks = [learner.network for learner in self.learners]
+        self.networks = [learner.shown for learner in self.learners]
         self.weak, self.strong = VIEWS[config.weak_view], strong_views(config)
         self.warmup_view = self.weak if config.warmup_view == "weak" else VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrasts = contrasts_of(config, self.learners, labels)
+        self.contrast_wanted: bool | None = None if config.contrast_above else True  # None: not known yet
         self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.noise_rate: float | None = None  # share of the labels that the first split found wrong
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
+        self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last epoch began with, if needed
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
         self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
@@ -98,6 +100,8 @@ class CoDivide:
         self.rows = rows_of(epoch, self.config, self.labels, self.classes, drawn)
         for contrast in self.contrasts:
             contrast.start_epoch()
+        if self.contrast_wanted is None and 2 * epoch >= self.config.warmup_epochs:
+            self._decide_on_contrast()
         if warms_up:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
@@ -107,6 +111,8 @@ class CoDivide:
 
         scores, given = self._score(self.rows), self.labels[self.rows]
         self.splits = self._divide(scores, epoch)
+        if self.config.guess == "epoch":
+            self.guesses = [spread(one.logits, self.rows, len(self.loader)) for one in scores]
         pairs = [both_losses(one, given) for one in scores]
         self.pairs = torch.stack([spread(pair, self.rows, len(self.loader)) for pair in pairs])
         for index in (0, 1):
@@ -128,6 +134,17 @@ class CoDivide:
         if self.noise_rate is None:
             self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
         return [split.of_all(self.rows, len(self.loader)) for split in splits]
+
+    def _decide_on_contrast(self) -> None:
+        """Views for the contrast cost more than all the rest of a step, and pay where many labels are wrong."""
+        outputs = [learner.predict(self.loader.images, self.loader, self.rows) for learner in self.learners]
+        given = self.labels[self.rows]
+        near = neighbourhood([out.embeddings for out in outputs], given, self.classes, self.config, folds=5)
+        self.contrast_wanted = calibrate(near, given)[1] >= self.config.contrast_above
+
+    def _contrasts(self) -> list[Contrast]:
+        """Those of the running epoch, one for each network; none before they are wanted."""
+        return self.contrasts if self.contrast_wanted else []
 
     def _lambda_u(self) -> float:
         """The weight of the noisy side: as told, or by the noise rate that the first split showed."""
@@ -155,7 +172,7 @@ class CoDivide:
         learner.start_epoch(config.learning_rate(epoch))
         order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
         steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
-        contrasts = bool(self.contrasts) and config.warmup_contrast
+        contrasts = bool(self._contrasts()) and config.warmup_contrast
         wanted = [self.warmup_view, *(self.strong if contrasts else [])]
         draws = partial(generator, config.seed, "views", index, epoch)
         for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
@@ -189,7 +206,7 @@ class CoDivide:
         for step in self.steps(index, split, epoch):
             learner.add_gradient(torch.stack(list(step.losses.values())).sum())
             averages.add(step.losses)
-            if self.contrasts:
+            if self._contrasts():
                 contrast, seen = self.contrasts[index](step.strong, step.mine, split.class_scores, epoch)
                 learner.add_gradient(contrast)
                 averages.add({"loss_contrast": contrast, **seen})
@@ -202,13 +219,16 @@ class CoDivide:
         sides = self._draw_epoch(split, index, epoch)
         rows = [torch.cat(both) for both in sides]
         draws = partial(generator, self.config.seed, "views", index, epoch)
-        strong = self.strong if self.config.learned_view == "strong" or self.contrasts else []
-        every_view = self.loader.epoch(rows, [self.weak] * 2 + strong, draws)
+        strong = self.strong if self.config.learned_view == "strong" or self._contrasts() else []
+        used = 2 if self.config.guess == "step" else 1  # views of a sample that its guess is learned in
+        every_view = self.loader.epoch(rows, [self.weak] * used + strong, draws)
         for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):
-            views = drawn if strong else drawn * 2
-            losses = self._losses(index, split, clean, noisy, views, epoch, step, len(rows))
+            weak, others = drawn[:used], drawn[used:] or drawn[:used] * 2
+            targets = self._targets(index, split, clean, noisy, weak)
+            learned = weak if self.config.learned_view == "guessed" else others[:used]
+            losses = self._losses(index, clean, learned, targets, epoch, step, len(rows))
             seen = slice(0 if self.config.contrast_side == "all" else len(clean), None, self.config.contrast_every)
-            yield Step(losses, [view[seen] for view in views[2:]], rows[step][seen], (step + 1) / len(rows))
+            yield Step(losses, [view[seen] for view in others], rows[step][seen], (step + 1) / len(rows))
 
     def next_splits(self, epoch: int) -> list[Split]:
         """The splits that the networks, as they are now, would begin that epoch with."""
@@ -236,32 +256,20 @@ class CoDivide:
         return list(zip(first, second, strict=True))
 
     def _losses(
-        self,
-        index: int,
-        split: Split,
-        clean: Tensor,
-        noisy: Tensor,
-        views: list[Tensor],
-        epoch: int,
-        step: int,
-        steps: int,
+        self, index: int, clean: Tensor, views: list[Tensor], targets: Tensor, epoch: int, step: int, steps: int
     ) -> dict[str, Tensor]:
-        """The terms of L_SST for one batch of either side; an empty side has none."""
+        """The terms of L_SST for a batch whose first samples are the clean ones, in one or two views; an empty side has
+        none."""
         config, learner = self.config, self.learners[index]
-        mine = torch.cat([clean, noisy])
-        weak1, weak2, *strong = views
-        first, second = (weak1, weak2) if config.learned_view == "guessed" else strong[:2]
-        targets = self._targets(index, split, clean, noisy, weak1, weak2)
-
         draws = generator(config.seed, "mixup", index, epoch, step, self.loader.rank)
         share = beta(config.beta, generator(config.seed, "share", index, epoch, step))
         images, mixed_targets = mixup(
-            _by_side(first, second, len(clean)),
-            _by_side(targets, targets, len(clean)),
+            _by_side(views, len(clean)),
+            _by_side([targets] * len(views), len(clean)),
             max(share, 1 - share),
-            torch.randperm(2 * len(mine), generator=draws).to(targets.device),
+            torch.randperm(len(views) * len(targets), generator=draws).to(targets.device),
         )
-        sides = 2 * len(clean)
+        sides = len(views) * len(clean)
         if not config.learn_noisy and sides:
             images = images[:sides]
         logits = learner.forward(images).logits
@@ -274,22 +282,32 @@ class CoDivide:
         return losses
 
     @torch.no_grad()
-    def _targets(self, index: int, split: Split, clean: Tensor, noisy: Tensor, weak1: Tensor, weak2: Tensor) -> Tensor:
+    def _targets(self, index: int, split: Split, clean: Tensor, noisy: Tensor, weak: list[Tensor]) -> Tensor:
         """Co-refinement of the clean side's labels and co-guessing of the noisy side's (2b, C), sharpened."""
-        mine = self.learners[index].guess(torch.cat([weak1, weak2]), train_mode=True).chunk(2)
+        mine, theirs = self._guesses(index, clean, noisy, weak)
         refined = mean_softmax([logits[: len(clean)] for logits in mine])
         believed = split.clean_probability[clean][:, None]
         given = F.one_hot(self.labels[clean], self.classes)
         refined = believed * given + (1 - believed) * refined
         if len(noisy):
-            theirs = self.learners[1 - index].guess(
-                torch.cat([weak1[len(clean) :], weak2[len(clean) :]]), train_mode=False
-            )
-            guessed = mean_softmax([*(logits[len(clean) :] for logits in mine), *theirs.chunk(2)])
+            guessed = mean_softmax([*(logits[len(clean) :] for logits in mine), *theirs])
             if split.guesses is not None:
                 guessed = (1 - split.guess_weight) * guessed + split.guess_weight * split.guesses[noisy]
             refined = torch.cat([refined, guessed])
         return sharpen(refined, self.config.sharpen)
+
+    def _guesses(
+        self, index: int, clean: Tensor, noisy: Tensor, weak: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Logits of a network for both sides, and of the other one for the noisy side: of each view now, or of the
+        images as they were before the epoch."""
+        if self.config.guess == "epoch":
+            return [self.guesses[index][torch.cat([clean, noisy])]], [self.guesses[1 - index][noisy]]
+        mine = self.learners[index].guess(torch.cat(weak), train_mode=True).chunk(len(weak))
+        if not len(noisy):
+            return list(mine), []
+        theirs = self.learners[1 - index].guess(torch.cat([view[len(clean) :] for view in weak]), train_mode=False)
+        return list(mine), list(theirs.chunk(len(weak)))
 
     # --- the last epochs: cross-entropy on the corrected labels, each counting for as much as it is sure ---
 
@@ -344,11 +362,11 @@ class CoDivide:
             return self.judged
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
-        if not self.config.benefit_of_doubt:
+        if self.config.split != "neighbours":
             return judge_labels(logits, given)
-        near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config)
+        near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config, folds=5)
         near, wrong = calibrate(near, self.labels)
-        return judge_with_doubt(logits, near.cpu().numpy(), wrong, given)
+        return judge_together(logits, near.cpu().numpy(), given, wrong if self.config.benefit_of_doubt else None)
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if self.judged is not None:
@@ -365,10 +383,10 @@ class CoDivide:
         if self.config.finishes(epoch):
             return []
         if epoch < self.config.warmup_epochs:  # there every other sample is a negative
-            contrasts = self.config.warmup_contrast and bool(self.contrasts)
+            contrasts = self.config.warmup_contrast and bool(self._contrasts())
             return [ClassSets(self.rows, self.labels.new_empty(len(self.rows), 0))] if contrasts else []
         sets = []
-        for contrast, split in zip(self.contrasts, reversed(self.splits), strict=False):
+        for contrast, split in zip(self._contrasts(), reversed(self.splits), strict=False):
             rows = self.rows if self.config.contrast_side == "all" else self.rows[~split.is_clean.cpu()[self.rows]]
             sets.append(ClassSets(rows, contrast.class_sets(split.class_scores, epoch)[rows.to(self.labels.device)]))
         return sets
@@ -393,6 +411,7 @@ class CoDivide:
         return {
             "learners": [learner.state_dict() for learner in self.learners],
             "contrasts": [contrast.state_dict() for contrast in self.contrasts],
+            "contrast_wanted": self.contrast_wanted,
             "noise_rate": self.noise_rate,
             "past": self.past,
             "judged": None if self.judged is None else [torch.from_numpy(part) for part in self.judged],
@@ -405,6 +424,7 @@ class CoDivide:
             learner.load_state_dict(saved)
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
+        self.contrast_wanted = state["contrast_wanted"]
         self.noise_rate, self.past = state["noise_rate"], list(state["past"])
         self.judged = None if state["judged"] is None else Verdict(*(part.numpy() for part in state["judged"]))
         device = self.labels.device
@@ -420,6 +440,6 @@ def weight_for(noise_rate: float) -> float:
     return float(np.interp(noise_rate, [0.2, 0.45, 0.72, 0.81], [0.0, 25.0, 25.0, 50.0]))
 
 
-def _by_side(first: Tensor, second: Tensor, clean: int) -> Tensor:
-    """Two views (2b, ...) of clean and noisy samples as one batch (4b, ...) with the whole clean side in front."""
-    return torch.cat([first[:clean], second[:clean], first[clean:], second[clean:]])
+def _by_side(views: list[Tensor], clean: int) -> Tensor:
+    """Views (2b, ...) of clean and noisy samples as one batch with the whole clean side in front."""
+    return torch.cat([view[:clean] for view in views] + [view[clean:] for view in views])

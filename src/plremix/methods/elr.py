@@ -73,7 +73,7 @@ class ELRPlus(ELR):
         self, config: ELRConfig, loader: Loader, labels: Tensor, architecture: Architecture, fabric: Fabric
     ) -> None:
         super().__init__(config, loader, labels, architecture, fabric)
-        self.followers = [copy.deepcopy(network).requires_grad_(False) for network in self.networks]
+        self.followers = [copy.deepcopy(learner.network).requires_grad_(False) for learner in self.learners]
 
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, seen = self.config, {}
@@ -99,8 +99,8 @@ class ELRPlus(ELR):
     def after_step(self, epoch: int, step: int, steps: int) -> None:
         """The slow copies follow: at once in the beginning, hardly at the end (parameters only, as published)."""
         momentum = self._momentum(epoch, step, steps)
-        for follower, network in zip(self.followers, self.networks, strict=True):
-            for slow, fast in zip(follower.parameters(), network.parameters(), strict=True):
+        for follower, learner in zip(self.followers, self.learners, strict=True):
+            for slow, fast in zip(follower.parameters(), learner.network.parameters(), strict=True):
                 slow.lerp_(fast.to(slow.device), 1 - momentum)
 
     def _momentum(self, epoch: int, step: int, steps: int) -> float:

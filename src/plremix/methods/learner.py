@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from plremix.config import Config
 from plremix.data.files import Images
 from plremix.data.loading import Loader
 from plremix.methods.gathering import gather_rows
-from plremix.networks import Architecture, build_network, load_backbone, starting_weights
+from plremix.networks import Architecture, Network, build_network, load_backbone, starting_weights
 from plremix.randomness import generator
 
 CHUNK = 128  # images in a pass without gradient: on a CPU larger ones wait for fresh memory, at half the speed
@@ -31,6 +32,7 @@ def step_together(learners: Sequence[Learner], fabric: Fabric) -> None:
         else:
             scaler.step(learner.optimizer.optimizer)
         learner.optimizer.zero_grad()
+        learner.follow()
     if scaler is not None:
         scaler.update()
 
@@ -43,7 +45,9 @@ class Predictions(NamedTuple):
 
 
 class Learner:
-    """`forward` is the wrapped pass, for gradients; `network` is the bare module, for everything else."""
+    """`forward` is the wrapped pass, for gradients; `network` the bare module; `shown` what predicts: that module, or
+    a copy whose weights are the running mean of its weights.
+    """
 
     def __init__(
         self, config: Config, architecture: Architecture, index: int, fabric: Fabric, *, train_projector: bool = True
@@ -66,6 +70,9 @@ class Learner:
         module: Any = torch.compile(self.network) if config.compile else self.network
         self.forward, self.optimizer = fabric.setup(module, optimizer)
         self.waiting: list[Tensor] = []  # terms of a step whose gradient is not taken yet
+        self.averaging, self.steps, self.shown = config.averaging, 0, self.network
+        if self.averaging:
+            self.shown = copy.deepcopy(self.network).requires_grad_(False)
 
     def embed(self, views: Sequence[Tensor]) -> Tensor:
         """(b, v, d) with gradient; views of one size, which come one after another, pass through together."""
@@ -116,6 +123,16 @@ class Learner:
             self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=longest, error_if_nonfinite=False)
         self.optimizer.step()
         self.optimizer.zero_grad()
+        self.follow()
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """Move the running mean of the weights; in the first steps, when there is little to remember, by more."""
+        if self.shown is self.network:
+            return
+        self.steps += 1
+        slow, fast = _floats(self.shown), _floats(self.network)
+        torch._foreach_lerp_(slow, fast, 1 - min(self.averaging, self.steps / (self.steps + 10)))
 
     def forget_momentum(self) -> None:
         """Start the optimizer afresh: what it gathered belongs to another loss."""
@@ -139,7 +156,7 @@ class Learner:
     @torch.no_grad()
     def predict(self, images: Images, loader: Loader, rows: Tensor | None = None) -> Predictions:
         """What the network says of uint8 images (or of `rows` of them) as they are; each process takes a part."""
-        self.network.eval()
+        self.shown.eval()
         rows = torch.arange(len(images)) if rows is None else rows
         total, part = len(rows), -(-len(rows) // loader.ranks)
         starts = [
@@ -153,7 +170,7 @@ class Learner:
         start = 0
         for pixels in loader.plain(images, mine, CHUNK):
             with self.fabric.autocast():
-                out = self.network(pixels, embeddings=self.has_projector)
+                out = self.shown(pixels, embeddings=self.has_projector)
             here = slice(start, start + len(pixels))
             logits[here] = out.logits.float()
             if self.has_projector:
@@ -171,8 +188,17 @@ class Learner:
         return whole
 
     def state_dict(self) -> dict[str, Any]:
-        return {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        slow = {} if self.shown is self.network else {"shown": self.shown.state_dict(), "steps": self.steps}
+        return {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), **slow}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.shown is not self.network:
+            self.shown.load_state_dict(state["shown"])
+            self.steps = state["steps"]
+
+
+def _floats(network: Network) -> list[Tensor]:
+    """Weights and the statistics of batch norm."""
+    return [*network.parameters(), *(buffer for buffer in network.buffers() if buffer.is_floating_point())]

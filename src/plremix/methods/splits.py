@@ -86,7 +86,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     classes = scores[0].logits.shape[1]
     shares = torch.bincount(labels, minlength=classes) / len(labels)
     embeddings, sharpness = [one.embeddings for one in scores], config.neighbour_sharpness
-    together = neighbourhood(embeddings, labels, classes, config)
+    together = neighbourhood(embeddings, labels, classes, config, folds=5 if config.benefit_of_doubt else 1)
     early = calibrate(together, labels)[0] if config.benefit_of_doubt else fill_quotas(together, shares, sharpness)
     if config.cluster_vote:
         voted = vote_in_clusters(embeddings, labels, classes)
@@ -111,12 +111,13 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     return splits
 
 
-def neighbourhood(embeddings: Sequence[Tensor], labels: Tensor, classes: int, config: CoDivideConfig) -> Tensor:
+def neighbourhood(
+    embeddings: Sequence[Tensor], labels: Tensor, classes: int, config: CoDivideConfig, folds: int
+) -> Tensor:
     """Class posteriors (N, C) by the graphs of all networks' embeddings (N, d); flat, however right.
 
-    Where labels have the benefit of the doubt, no sample's posteriors know its own.
+    With more folds than one, no sample's posteriors know its own label.
     """
-    folds = 5 if config.benefit_of_doubt else 1
     graphs = [nearest_neighbours(own, config.neighbours) for own in embeddings]
     each = [spread_labels(graph, labels, classes, config.neighbour_alpha, folds=folds) for graph in graphs]
     return torch.stack(each).mean(0)

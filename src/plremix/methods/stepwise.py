@@ -44,7 +44,7 @@ class Stepwise:
             Learner(config, architecture, index, fabric, train_projector=contrasts)
             for index in range(self.networks_used)
         ]
-        self.networks = [learner.network for learner in self.learners]
+        self.networks = [learner.shown for learner in self.learners]
         self.contrasts = contrasts_of(config, self.learners, labels)
         self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.tables: list[Tensor] = []  # class scores (N, C) that each contrast part goes by in this epoch

@@ -12,7 +12,7 @@ from plremix.selection.prototypes import (
     update_prototypes_one_by_one,
 )
 from plremix.selection.quotas import fill_quotas
-from plremix.selection.verdict import Verdict, judge_labels, judge_with_doubt, label_margins
+from plremix.selection.verdict import Verdict, judge_labels, judge_together, label_margins
 
 __all__ = [
     "ConfidenceThresholds",
@@ -24,7 +24,7 @@ __all__ = [
     "fit_mixture",
     "initial_prototypes",
     "judge_labels",
-    "judge_with_doubt",
+    "judge_together",
     "label_margins",
     "nearest_neighbours",
     "normalise_losses",

@@ -1,11 +1,10 @@
 """The verdict on every given label, once training is over: how believable, wrong or not, and what it should be.
 
-It need not be the split that was trained on: a loose split trains better, a tight one judges better. Both networks'
-logits are turned into the margin of the given label over the best other class; the margins of right and of wrong
-labels are two bells of one width, which a mixture with tied variance finds.
-
-On hard images, where the networks are often mistaken themselves, the neighbourhood counts beside them, and the given
-label has the benefit of the doubt (`doubt.py`).
+It need not be the split that was trained on: a loose split trains better, a tight one judges better. Where there are
+only networks, their logits are turned into the margin of the given label over the best other class; the margins of
+right and of wrong labels are two bells of one width, which a mixture with tied variance finds. Where there is a
+neighbourhood, it counts beside them, and the label is wrong if both together find another class more probable; on hard
+images, where they are often mistaken themselves, the given label has the benefit of the doubt (`doubt.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
 from plremix.selection.doubt import likeliest_shares, weigh_labels
+
+NETWORKS = 0.7  # their share in it beside the neighbourhood; chosen on the digits as all else is (README)
 
 
 class Verdict(NamedTuple):
@@ -65,17 +66,21 @@ def judge_labels(logits: NDArray[np.floating], labels: NDArray[np.integer]) -> V
     return _verdict(margins, _lower_bell(margins), probabilities)
 
 
-def judge_with_doubt(
-    logits: NDArray[np.floating], neighbourhood: NDArray[np.floating], wrong: float, labels: NDArray[np.integer]
+def judge_together(
+    logits: NDArray[np.floating],
+    neighbourhood: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    wrong: float | None = None,
 ) -> Verdict:
-    """Judge the given labels (N,), about `wrong` of which seem wrong, by all networks' logits (networks, N, C) and the
-    neighbourhood's posteriors (N, C)."""
+    """Judge the given labels (N,) by all networks' logits (networks, N, C) and the neighbourhood's posteriors (N, C).
+
+    Where about `wrong` of the labels seem wrong, they have the benefit of the doubt; without it they count for nothing.
+    """
     by_networks = np.mean([_softmax(one) for one in logits], axis=0)
-    both, given = (
-        torch.from_numpy((by_networks + neighbourhood) / 2).double(),
-        torch.from_numpy(labels.astype(np.int64)),
-    )
-    known = weigh_labels(both, given, likeliest_shares(both, given, wrong)).numpy()
+    known = NETWORKS * by_networks + (1 - NETWORKS) * neighbourhood
+    if wrong is not None:
+        both, given = torch.from_numpy(known).double(), torch.from_numpy(labels.astype(np.int64))
+        known = weigh_labels(both, given, likeliest_shares(both, given, wrong)).numpy()
     margins = label_margins(np.log(np.maximum(known, 1e-300)), labels)
     return _verdict(margins, margins < 0, known)
 
