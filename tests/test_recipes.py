@@ -163,12 +163,12 @@ def test_own_images_keep_the_shape_of_their_schedules() -> None:
     settings = for_own_images(5000, 10, 32, 3, gpu=False)
     config = own(Path("x.npz"), settings)
     before = config.epochs - config.finish_epochs
-    assert config.learning_rate(before - 1) < 0.02 * config.lr < config.learning_rate(before)
+    assert config.learning_rate(before - 1) == pytest.approx(config.learning_rate(before), rel=0.02)  # no jump
     without = replace(config, finish_epochs=0)  # the rate then falls to the end, and does not rise again
     rates = [without.learning_rate(epoch) for epoch in range(without.epochs)]
     assert rates == sorted(rates, reverse=True)
     teaching = own(Path("x.npz"), settings, "co-teaching")
-    assert teaching.warmup_epochs == teaching.epochs // 2 == 18
+    assert teaching.warmup_epochs == teaching.epochs // 2
 
 
 def test_multi_crop_is_plremix_on_webvision_only() -> None:

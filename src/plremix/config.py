@@ -598,8 +598,10 @@ class CoDivideConfig(Config):
         if self.finishes(epoch):
             return 3.0
         if epoch < self.warmup_epochs:
-            return 3.0 + (6.0 / self.contrast_every if contrasts and self.warmup_contrast else 0.0)
-        return 18.0 + (12.0 / self.contrast_every if contrasts else 0.0)
+            waits = self.contrast_above > 0 and 2 * epoch < self.warmup_epochs
+            return 3.0 + (6.0 / self.contrast_every if contrasts and self.warmup_contrast and not waits else 0.0)
+        learned = 18.0 if self.guess == "step" else 7.0  # two views, and three guesses; or one, and a look at the whole
+        return learned + (12.0 / self.contrast_every if contrasts else 0.0)
 
     def finishes(self, epoch: int) -> bool:
         """Whether it is one of the last epochs, on corrected labels."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from plremix.config import CONFIGS, CoDivideConfig, Config, config_class
+from plremix.config import CONFIGS, FINISH_RATE, CoDivideConfig, Config, config_class
 from plremix.errors import InputError
 
 Settings = dict[str, Any]
@@ -402,13 +402,17 @@ def _row(of: Recipe, suffix: str, table: str, changes: Settings, method: str = "
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 
-# Own images: as the digits, but they may be hard, and few labels wrong (README, "Hard images"): contrast must not crowd
-# out the classes, a label has the benefit of the doubt, a small noisy side takes no more than its share of a step, and
-# strong views are for the contrast alone, since a small network in little time has enough to learn from weak ones.
+# Own images: as the digits, but they may be hard, and few labels wrong (README, "Hard images"). In little time the
+# number of steps decides, so passes that do not teach are saved: labels are guessed once an epoch, contrast is for sets
+# with many wrong labels and must not crowd out the classes, and strong views are for it alone. A label has the benefit
+# of the doubt, and a small noisy side takes no more than its share of a step.
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,
     "plremix": {
+        "averaging": 0.998,
+        "guess": "epoch",
+        "contrast_above": 0.2,
         "contrast_weight": 0.1,
         "contrast_every": 2,
         "cluster_vote": 0.0,
@@ -417,13 +421,14 @@ OWN_BY_METHOD: dict[str, Settings] = {
         "learned_view": "guessed",
         "beta": 0.5,
         "lr_schedule": "cosine",
+        "lr_floor": FINISH_RATE,  # where the last epochs begin
         "neighbour_epochs": 54,  # in epoch 32 networks and neighbourhood count the same
         "finish_epochs": 8,
     },
 }
 # Steps of warm-up, co-training and the end that a network needs for hard images, however few; epochs, at least and at
 # most.
-STEPS = {"warmup": 2150, "train": 3100, "finish": 1850}
+STEPS = {"warmup": 3100, "train": 2800, "finish": 1250}
 EPOCHS = {"warmup": (4, 150), "train": (8, 100), "finish": (4, 60)}
 
 

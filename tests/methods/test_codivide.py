@@ -83,7 +83,9 @@ def test_guesses_of_an_epoch_are_what_the_split_was_made_from(tiny: LabelledImag
     before = [learner.predict(method.loader.images, method.loader).logits for learner in method.learners]
     passes: list[int] = []
     for network in method.networks:
-        network.register_forward_hook(lambda module, images, out: passes.append(len(images[0]) if module.training else 0))
+        network.register_forward_hook(
+            lambda module, images, out: passes.append(len(images[0]) if module.training else 0)
+        )
     method.train_epoch(0)
     assert all(torch.equal(kept, seen) for kept, seen in zip(method.guesses, before, strict=True))
     assert max(passes) <= 2 * method.config.batch_size  # one view of either side, and no pass to guess from

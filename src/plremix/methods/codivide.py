@@ -424,7 +424,7 @@ class CoDivide:
             learner.load_state_dict(saved)
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
-        self.contrast_wanted = state["contrast_wanted"]
+        self.contrast_wanted = state.get("contrast_wanted", self.contrast_wanted)  # not in older files
         self.noise_rate, self.past = state["noise_rate"], list(state["past"])
         self.judged = None if state["judged"] is None else Verdict(*(part.numpy() for part in state["judged"]))
         device = self.labels.device

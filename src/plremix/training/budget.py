@@ -65,13 +65,18 @@ def _first(images: Images, count: int) -> Images:
 
 
 def _phases(config: Config) -> list[tuple[int, Config]]:
-    """How many epochs each part of a run has, and the same run with such an epoch as its first."""
+    """How many epochs each part of a run has, and the same run with such an epoch as its first.
+
+    Where contrast depends on the labels, it counts as if they were bad: then a run takes no longer than it was given.
+    """
     if not isinstance(config, CoDivideConfig):
         return [(config.epochs, config)]
-    plain = replace(config, warmup_epochs=0, finish_epochs=0, epoch_length="data")
+    plain = replace(config, warmup_epochs=0, finish_epochs=0, epoch_length="data", contrast_above=0.0)
     trained = config.epochs - config.warmup_epochs - config.finish_epochs
+    waiting = (config.warmup_epochs + 1) // 2 if config.contrast_above else 0
     parts: list[tuple[int, Config]] = [
-        (config.warmup_epochs, replace(plain, warmup_epochs=1)),
+        (waiting, replace(plain, warmup_epochs=1, warmup_contrast=False)),
+        (config.warmup_epochs - waiting, replace(plain, warmup_epochs=1)),
         (trained, plain),
         (config.finish_epochs, replace(plain, finish_epochs=config.epochs)),
     ]
