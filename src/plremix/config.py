@@ -510,7 +510,7 @@ class CoDivideConfig(Config):
     """Epochs over which the weight of the noisy side grows."""
     guess: Literal["step", "epoch"] = "step"  # published code
     """Labels are guessed in every step, from two views of an image that are both learned from; or once an epoch, from
-    the images as they are, and one view is learned from: a quarter of the passes."""
+    the images as they are, and one view is learned from: a third of the passes."""
     sharpen: float = 0.5  # paper, sec. 3.4: T
     """Temperature that guessed labels are sharpened with."""
     beta: float = 4.0  # published code
@@ -518,7 +518,7 @@ class CoDivideConfig(Config):
     clean_threshold: float = 0.5  # published code
     """A sample is clean if its probability is above this."""
     learned_view: Literal["strong", "guessed"] = "strong"  # published code; DivideMix: guessed
-    """Whether images are learned from in strong views or in those that their labels were guessed from."""
+    """Whether images are learned from in strong views or in weak ones, which labels are guessed from in every step."""
     noisy_batch: Literal["same", "by-share", "proportional"] = "same"  # published code; UNICON: by-share
     """Noisy samples of a step: as many as clean ones (same), half of that over the clean side's share of the data, at
     most four times as many (by-share), or what their own share is, at most half of the batch (proportional)."""
@@ -600,7 +600,7 @@ class CoDivideConfig(Config):
         if epoch < self.warmup_epochs:
             waits = self.contrast_above > 0 and 2 * epoch < self.warmup_epochs
             return 3.0 + (6.0 / self.contrast_every if contrasts and self.warmup_contrast and not waits else 0.0)
-        learned = 18.0 if self.guess == "step" else 7.0  # two views, and three guesses; or one, and a look at the whole
+        learned = 18.0 if self.guess == "step" else 6.0  # two views and as many guesses or more, or one view
         return learned + (12.0 / self.contrast_every if contrasts else 0.0)
 
     def finishes(self, epoch: int) -> bool:

@@ -410,6 +410,7 @@ OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,
     "plremix": {
+        "flat": True,
         "averaging": 0.998,
         "guess": "epoch",
         "contrast_above": 0.2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -106,3 +107,12 @@ def test_plr_and_simclr_agree_where_every_pair_is_reliable(tiny: LabelledImages)
     method.steps = lambda *given: iter(monkey)  # type: ignore[method-assign]
     losses = next(gradients.step_losses(method, 0, split, 2))
     assert losses["plr"].item() == pytest.approx(losses["simclr"].item())
+
+
+def test_a_run_that_guesses_once_an_epoch_is_measured_after_it_was_loaded(tiny: LabelledImages) -> None:
+    before = trained(tiny, guess="epoch", learned_view="guessed", averaging=0.5)
+    again = method_on(tiny, before.config)
+    again.load_state_dict(before.state_dict())
+    found = gradients.measure(again, 2, batches=1)
+    assert len(found) == 4  # two networks, two contrasts
+    assert all(math.isfinite(conflict.entanglement * conflict.ratio) for conflict in found)

@@ -80,13 +80,14 @@ class CoDivide:
         self.warmup_view = self.weak if config.warmup_view == "weak" else VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrasts = contrasts_of(config, self.learners, labels)
-        self.contrast_wanted: bool | None = None if config.contrast_above else True  # None: not known yet
+        decides = bool(config.contrast_above and config.warmup_epochs and self.contrasts)
+        self.contrast_wanted: bool | None = None if decides else True  # None: not known yet
         self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.noise_rate: float | None = None  # share of the labels that the first split found wrong
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
         self.thresholds = [ConfidenceThresholds.start(self.classes, labels.device) for _ in self.learners]
         self.splits: list[Split] = []
-        self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last epoch began with, if needed
+        self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last split was made from
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
         self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
@@ -111,8 +112,6 @@ class CoDivide:
 
         scores, given = self._score(self.rows), self.labels[self.rows]
         self.splits = self._divide(scores, epoch)
-        if self.config.guess == "epoch":
-            self.guesses = [spread(one.logits, self.rows, len(self.loader)) for one in scores]
         pairs = [both_losses(one, given) for one in scores]
         self.pairs = torch.stack([spread(pair, self.rows, len(self.loader)) for pair in pairs])
         for index in (0, 1):
@@ -129,6 +128,7 @@ class CoDivide:
 
     def _divide(self, scores: list[Scores], epoch: int) -> list[Split]:
         """Each network's split of this epoch's samples, as tables of all; the first one shows the noise rate."""
+        self.guesses = [spread(one.logits, self.rows, len(self.loader)) for one in scores]
         splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
         splits = [split._replace(is_clean=same_everywhere(split.is_clean)) for split in splits]
         if self.noise_rate is None:
@@ -140,7 +140,8 @@ class CoDivide:
         outputs = [learner.predict(self.loader.images, self.loader, self.rows) for learner in self.learners]
         given = self.labels[self.rows]
         near = neighbourhood([out.embeddings for out in outputs], given, self.classes, self.config, folds=5)
-        self.contrast_wanted = calibrate(near, given)[1] >= self.config.contrast_above
+        wanted = torch.tensor(calibrate(near, given)[1] >= self.config.contrast_above, device=given.device)
+        self.contrast_wanted = bool(same_everywhere(wanted))
 
     def _contrasts(self) -> list[Contrast]:
         """Those of the running epoch, one for each network; none before they are wanted."""
@@ -223,7 +224,7 @@ class CoDivide:
         used = 2 if self.config.guess == "step" else 1  # views of a sample that its guess is learned in
         every_view = self.loader.epoch(rows, [self.weak] * used + strong, draws)
         for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):
-            weak, others = drawn[:used], drawn[used:] or drawn[:used] * 2
+            weak, others = drawn[:used], drawn[used:] or (drawn * 2)[:2]
             targets = self._targets(index, split, clean, noisy, weak)
             learned = weak if self.config.learned_view == "guessed" else others[:used]
             losses = self._losses(index, clean, learned, targets, epoch, step, len(rows))
@@ -232,8 +233,9 @@ class CoDivide:
 
     def next_splits(self, epoch: int) -> list[Split]:
         """The splits that the networks, as they are now, would begin that epoch with."""
-        everyone = torch.arange(len(self.loader))
-        return self.divide(self._score(everyone), self.labels, self.config, epoch)
+        scores = self._score(torch.arange(len(self.loader)))
+        self.guesses = [one.logits for one in scores]
+        return self.divide(scores, self.labels, self.config, epoch)
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:
         """A share of either side for each step: as many steps as the setting says, a short side repeated."""
@@ -362,7 +364,7 @@ class CoDivide:
             return self.judged
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
-        if self.config.split != "neighbours":
+        if self.config.split != "neighbours" and not self.config.benefit_of_doubt:
             return judge_labels(logits, given)
         near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config, folds=5)
         near, wrong = calibrate(near, self.labels)

@@ -141,8 +141,9 @@ class Learner:
     def finish_epoch(self) -> None:
         """Batch-norm statistics were gathered on each process's own share: all go on with the first one's."""
         if self.fabric.world_size > 1:
-            for buffer in self.network.buffers():
-                torch.distributed.broadcast(buffer, src=0)
+            for network in dict.fromkeys((self.network, self.shown)):
+                for buffer in network.buffers():
+                    torch.distributed.broadcast(buffer, src=0)
 
     @torch.no_grad()
     def guess(self, images: Tensor, *, train_mode: bool) -> Tensor:
