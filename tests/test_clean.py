@@ -22,6 +22,7 @@ from plremix.data.files import ImageFiles
 from plremix.data.sources import arrays, own
 from plremix.errors import InputError
 from plremix.selection import Verdict
+from plremix.training import budget
 from plremix.training.budget import epochs_within, expected_seconds, parse_time
 from plremix.training.folder import RunFolder
 
@@ -241,6 +242,16 @@ def test_the_expected_time_counts_the_reading_of_files(tmp_path: Path, monkeypat
     monkeypatch.setattr(ImageFiles, "cut", lambda self, rows, views: read.append(len(rows)) or cut(self, rows, views))
     assert expected_seconds(small_cross_entropy(batch_size=8, epochs=2), data) > 0
     assert sum(read) >= 3 * 16 + 3 * 16  # three trials of two batches, and three looks at as many test images
+
+
+def test_the_expected_time_counts_contrast_as_if_it_were_needed() -> None:
+    config = CoDivideConfig(epochs=40, warmup_epochs=9, finish_epochs=4, kappa_epochs=(10, 20), contrast_above=0.2)
+    parts = [(epochs, trial) for epochs, trial in budget._phases(config) if isinstance(trial, CoDivideConfig)]
+    assert [epochs for epochs, _ in parts] == [5, 4, 27, 4]  # contrast is decided on before epoch 5
+    assert [trial.warmup_contrast for _, trial in parts] == [False, True, True, True]
+    assert all(not trial.contrast_above for _, trial in parts)
+    costs = [config.epoch_cost(epoch) for epoch in range(40)]
+    assert costs[4] < costs[5] < costs[9] > costs[36]
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:

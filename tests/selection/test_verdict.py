@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plremix.selection import judge_labels, label_margins
+from plremix.selection import judge_labels, judge_together, label_margins
 
 
 def two_networks(count: int, wrong: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,3 +52,22 @@ def test_logits_that_are_not_finite_give_a_finite_verdict() -> None:
     verdict = judge_labels(logits, given)
     assert np.isfinite(verdict.label_score).all()
     assert np.isfinite(verdict.confidence).all()
+
+
+def test_networks_and_neighbourhood_judge_together() -> None:
+    logits, given, is_wrong = two_networks(300, 0.4)
+    near = np.random.default_rng(1).dirichlet(np.ones(5), 300)
+    verdict = judge_together(logits, near, given)
+    powers = np.exp(logits)
+    known = 0.7 * (powers / powers.sum(2, keepdims=True)).mean(0) + 0.3 * near
+    assert np.array_equal(verdict.predicted, known.argmax(1))
+    assert np.allclose(verdict.confidence, known.max(1))
+    assert np.array_equal(verdict.is_label_issue, known.argmax(1) != given)
+    assert verdict.label_score[is_wrong].mean() < verdict.label_score[~is_wrong].mean()
+
+
+def test_labels_that_have_the_benefit_of_the_doubt_are_flagged_less() -> None:
+    logits, given, _ = two_networks(300, 0.1)
+    near = np.random.default_rng(1).dirichlet(np.ones(5), 300)
+    doubted = judge_together(logits / 4, near, given, wrong=0.1)
+    assert doubted.is_label_issue.sum() < judge_together(logits / 4, near, given).is_label_issue.sum() / 2
