@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,8 +229,9 @@ def test_the_published_epoch_is_as_long_as_the_clean_side(tiny: LabelledImages) 
     assert set(noisy.tolist()) <= set(range(25, 60))
 
 
-def test_state_goes_on_exactly(tiny: LabelledImages) -> None:
-    config = small_config(epochs=4)
+@pytest.mark.parametrize("changes", [{}, {"averaging": 0.9, "guess": "epoch", "contrast_above": 0.01}])
+def test_state_goes_on_exactly(tiny: LabelledImages, changes: dict[str, Any]) -> None:
+    config = small_config(epochs=4, **changes)
     straight, broken = method_on(tiny, config), method_on(tiny, config)
     for epoch in range(2):
         straight.train_epoch(epoch)

@@ -170,10 +170,10 @@ class CoDivide:
 
     def _warm_up(self, index: int, epoch: int, averages: Averages) -> None:
         config, learner = self.config, self.learners[index]
-        learner.start_epoch(config.learning_rate(epoch))
+        contrasts = bool(self._contrasts()) and config.warmup_contrast
+        learner.start_epoch(config.learning_rate(epoch), projects=contrasts)
         order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
         steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
-        contrasts = bool(self._contrasts()) and config.warmup_contrast
         wanted = [self.warmup_view, *(self.strong if contrasts else [])]
         draws = partial(generator, config.seed, "views", index, epoch)
         for step, (mine, views) in enumerate(zip(steps, self.loader.epoch(steps, wanted, draws), strict=True)):
@@ -203,7 +203,7 @@ class CoDivide:
 
     def _train(self, index: int, split: Split, epoch: int, averages: Averages) -> None:
         learner = self.learners[index]
-        learner.start_epoch(self.config.learning_rate(epoch))
+        learner.start_epoch(self.config.learning_rate(epoch), projects=bool(self._contrasts()))
         for step in self.steps(index, split, epoch):
             learner.add_gradient(torch.stack(list(step.losses.values())).sum())
             averages.add(step.losses)
@@ -321,7 +321,7 @@ class CoDivide:
         corrected = torch.from_numpy(self.judged.corrected(self.labels.cpu().numpy())).to(self.labels.device)
         weights = torch.from_numpy(self.judged.confidence).float().to(self.labels.device)
         for index, learner in enumerate(self.learners):
-            learner.start_epoch(config.learning_rate(epoch))
+            learner.start_epoch(config.learning_rate(epoch), projects=False)
             order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
             steps = [self.loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
             draws = partial(generator, config.seed, "views", index, epoch)

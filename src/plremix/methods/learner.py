@@ -70,6 +70,7 @@ class Learner:
         module: Any = torch.compile(self.network) if config.compile else self.network
         self.forward, self.optimizer = fabric.setup(module, optimizer)
         self.waiting: list[Tensor] = []  # terms of a step whose gradient is not taken yet
+        self.projects = True
         self.averaging, self.steps, self.shown = config.averaging, 0, self.network
         if self.averaging:
             self.shown = copy.deepcopy(self.network).requires_grad_(False)
@@ -83,8 +84,10 @@ class Learner:
             parts += out.embeddings.chunk(len(group))
         return torch.stack(parts, dim=1)
 
-    def start_epoch(self, learning_rate: float) -> None:
+    def start_epoch(self, learning_rate: float, *, projects: bool = True) -> None:
+        """`projects`: whether the epoch's losses use the projector."""
         self.network.train()
+        self.projects = projects
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 
@@ -119,6 +122,8 @@ class Learner:
         if self.waiting:
             self.fabric.backward(torch.stack([*self.waiting, self.nothing()]).sum())
             self.waiting = []
+            if not self.projects and self.network.projector is not None:  # or weight decay would move it
+                self.network.projector.zero_grad(set_to_none=True)
         if longest:  # what overflows in mixed precision is no error: that step is left out
             self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=longest, error_if_nonfinite=False)
         self.optimizer.step()
