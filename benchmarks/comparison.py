@@ -50,7 +50,9 @@ DATA = {
 }
 IMAGE_ROWS = {
     "cross-entropy": ["--method", "cross-entropy", "--lr", "0.05", "--batch-size", "32", "--epochs", "40"],
+    "cross-entropy, as long": ["--method", "cross-entropy", "--lr", "0.05", "--batch-size", "32", "--epochs", "130"],
     "mixup": ["--method", "mixup", "--batch-size", "32", "--epochs", "40"],
+    "mixup, as long": ["--method", "mixup", "--batch-size", "32", "--epochs", "115"],
     "co-teaching-plus": ["--method", "co-teaching-plus", "--batch-size", "32", "--epochs", "20"],
     "dividemix": ["--method", "dividemix", "--strong-view", "crop-flip", *CO_DIVIDE, *LENGTH],
     "dividemix, strong views": ["--method", "dividemix", *STRONG, *CO_DIVIDE, *LENGTH],

@@ -167,8 +167,20 @@ def test_own_images_keep_the_shape_of_their_schedules() -> None:
     without = replace(config, finish_epochs=0)  # the rate then falls to the end, and does not rise again
     rates = [without.learning_rate(epoch) for epoch in range(without.epochs)]
     assert rates == sorted(rates, reverse=True)
+    short = own(Path("x.npz"), settings, epochs=4)
+    assert not short.finish_epochs
+    assert short.learning_rate(3) < 0.2 * short.lr  # nothing comes after where it ends
     teaching = own(Path("x.npz"), settings, "co-teaching")
     assert teaching.warmup_epochs == teaching.epochs // 2
+
+
+def test_small_sets_are_contrasted_before_their_labels_are_learned_by_heart() -> None:
+    waits = {
+        images: own(Path("x.npz"), for_own_images(images, 10, 32, 3, gpu=False)).waits_with_contrast
+        for images in (60, 400, 2000, 5000, 50_000)
+    }
+    assert waits == {60: False, 400: False, 2000: False, 5000: True, 50_000: True}
+    assert not own(Path("x.npz"), for_own_images(5000, 10, 32, 3, gpu=False), epochs=100).waits_with_contrast
 
 
 def test_multi_crop_is_plremix_on_webvision_only() -> None:

@@ -251,7 +251,8 @@ def _print_plan(config: Config, images: int, classes: int, shape: tuple[int, ...
     print(f"{images:,} images of {classes} classes, {kind}, at {shape[1]}x{shape[2]} pixels")
     chosen = f"{config.network}, {config.weak_view} and {config.strong_view} views, batches of {config.batch_size}"
     print(f"chosen: {chosen}, {config.epochs} epochs (flags of the same names change it: --network, --epochs, ...)")
-    less = ", less if few labels turn out to be wrong" if getattr(config, "contrast_above", 0) else ""
+    waits = isinstance(config, CoDivideConfig) and config.waits_with_contrast
+    less = ", less if few labels turn out to be wrong" if waits else ""
     print(f"this takes about {_duration(expected)} here{less}")
 
 

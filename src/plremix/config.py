@@ -129,7 +129,7 @@ class Config:
 
     # --- verdict
     strictness: float = 0.5
-    """From 0 (flag no label) over 0.5 (as the networks judge) to 1 (flag every label that is not the safest half)."""
+    """From 0 (flag no label) over 0.5 (as judged) to 1 (flag every label that is not the safest half)."""
 
     # --- network and views
     network: str = "preact-resnet18"  # paper, sec. 4.1
@@ -145,9 +145,9 @@ class Config:
     blocks: Integers = ()
     """Blocks of each stage, as 2,2,2,2; empty: the network's own."""
     weak_view: ViewName = "crop-flip"  # published code
-    """The view that labels are guessed from."""
+    """The view that warm-up learns from, and that labels are guessed from in every step."""
     strong_view: ViewName = "autoaugment-cifar"  # published code
-    """The view that is learned from."""
+    """The view that is contrasted and, with --learned-view strong, learned from."""
     crop_sides: Integers = ()  # published code: 224,128 for WebVision
     """Multi-crop: sides of two large and of the small strong views, as 224,128; empty: two strong views as they are."""
     crop_scales: Floats = (0.14, 1.0, 0.05, 0.14)  # published code, WebVision
@@ -457,6 +457,7 @@ class ELRConfig(Config):
         _require(self.ema_epochs is None or self.ema_epochs >= 0, "--ema-epochs", self.ema_epochs, "0 or more")
 
 
+PLAIN_EPOCHS = 10  # of warm-up without contrast, after which wrong labels are not yet learned by heart and still show
 FINISH_RATE = 0.3  # of the learning rate: at the full one, what was learned is shaken first (README, "Hard images")
 
 
@@ -485,7 +486,8 @@ class CoDivideConfig(Config):
     """Contrast with every other sample in warm-up."""
     contrast_above: float = 0.0  # ours: for own images; published code: always
     """Share of wrong labels from which on there is any contrast; above 0, it is estimated halfway through warm-up, and
-    nothing is contrasted before."""
+    nothing is contrasted before. Where there is no warm-up, or one of more than 20 epochs, there is contrast from the
+    start."""
     divide_anew: bool = False  # UNICON
     """Divide again before the second network's turn, instead of once an epoch for both."""
     loss_history: int = 1  # DivideMix at 90 %: 5
@@ -525,7 +527,7 @@ class CoDivideConfig(Config):
     learn_noisy: bool = True  # published code; DivideMix on Clothing1M and WebVision: off
     """Learn from the noisy side's own images; off: they are only blended into the clean side's."""
     neighbours: int = 10  # ours: holds on digits and Fashion-MNIST
-    """Neighbours of a sample in the graph of --split neighbours."""
+    """Neighbours of a sample in the graph of --split neighbours, of the verdict and of --contrast-above."""
     neighbour_alpha: float = 0.99  # ours: holds on digits and Fashion-MNIST
     """How far labels travel over that graph, from 0 to below 1."""
     neighbour_sharpness: float = 8.0  # ours: chosen on digits and Fashion-MNIST (README)
@@ -598,10 +600,15 @@ class CoDivideConfig(Config):
         if self.finishes(epoch):
             return 3.0
         if epoch < self.warmup_epochs:
-            waits = self.contrast_above > 0 and 2 * epoch < self.warmup_epochs
+            waits = self.waits_with_contrast and 2 * epoch < self.warmup_epochs
             return 3.0 + (6.0 / self.contrast_every if contrasts and self.warmup_contrast and not waits else 0.0)
         learned = 18.0 if self.guess == "step" else 6.0  # two views and as many guesses or more, or one view
         return learned + (12.0 / self.contrast_every if contrasts else 0.0)
+
+    @property
+    def waits_with_contrast(self) -> bool:
+        """Whether the first half of warm-up is plain, and shows if there is need for contrast."""
+        return self.contrast_above > 0 and self.contrast != "none" and 0 < self.warmup_epochs <= 2 * PLAIN_EPOCHS
 
     def finishes(self, epoch: int) -> bool:
         """Whether it is one of the last epochs, on corrected labels."""

@@ -536,5 +536,7 @@ def scaled(config: Config, epochs: int) -> Config:
             continue
         changes[name] = tuple(map(moved, value)) if isinstance(value, tuple) else moved(value)
     if isinstance(config, CoDivideConfig):
+        if config.finish_epochs and not changes["finish_epochs"]:  # then nothing comes after where the rate ends
+            changes["lr_floor"] = CoDivideConfig.lr_floor
         changes["prototype_momentum"] = config.prototype_momentum ** (1 / factor)  # the same memory over the whole run
     return replace(config, **changes)

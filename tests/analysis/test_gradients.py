@@ -102,9 +102,9 @@ def test_plr_and_simclr_agree_where_every_pair_is_reliable(tiny: LabelledImages)
     method.labels = torch.arange(60) % 3
     split = method.next_splits(2)[1]._replace(class_scores=one_each)
     few = torch.tensor([0, 1, 2])  # one sample of each class: all sets are disjoint
-    step = next(method.steps(0, split, 2))
+    step = next(method.steps(0, split, 2, contrasts=True))
     monkey = [step._replace(mine=few, strong=[view[:3] for view in step.strong])]
-    method.steps = lambda *given: iter(monkey)  # type: ignore[method-assign]
+    method.steps = lambda *given, contrasts: iter(monkey)  # type: ignore[method-assign]
     losses = next(gradients.step_losses(method, 0, split, 2))
     assert losses["plr"].item() == pytest.approx(losses["simclr"].item())
 
@@ -116,3 +116,9 @@ def test_a_run_that_guesses_once_an_epoch_is_measured_after_it_was_loaded(tiny: 
     found = gradients.measure(again, 2, batches=1)
     assert len(found) == 4  # two networks, two contrasts
     assert all(math.isfinite(conflict.entanglement * conflict.ratio) for conflict in found)
+
+
+def test_contrasts_are_measured_on_strong_views_where_the_run_itself_has_none(tiny: LabelledImages) -> None:
+    method = trained(tiny, guess="epoch", learned_view="guessed", contrast="none")
+    first, second = next(method.steps(0, method.next_splits(2)[1], 2, contrasts=True)).strong
+    assert not torch.equal(first, second)

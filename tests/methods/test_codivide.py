@@ -20,6 +20,7 @@ from plremix.losses import reliable_negatives
 from plremix.methods import codivide
 from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide
+from plremix.methods.learner import Predictions
 from plremix.methods.splits import (
     Scores,
     Split,
@@ -113,12 +114,29 @@ def test_contrast_waits_until_labels_turn_out_wrong(
     method = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
     first, second, third = (method.train_epoch(epoch) for epoch in range(3))
     assert "loss_contrast" not in first
+    assert "noise_rate_seen" not in first
     assert method.contrast_wanted is wanted
+    assert second["noise_rate_seen"] == pytest.approx(wrong)
+    assert "noise_rate_seen" not in third
     assert ("loss_contrast" in second) == ("loss_contrast" in third) == wanted
     again = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
     again.load_state_dict(method.state_dict())
     assert again.contrast_wanted is wanted
     assert bool(method.negative_sets(2)) == wanted
+
+
+@pytest.mark.parametrize("wrong", [0.05, 0.6])
+def test_the_share_of_wrong_labels_is_seen_before_contrast_starts(wrong: float) -> None:
+    data = arrays.from_arrays(blobs(count=300, classes=4, wrong=wrong))
+    method = method_on(data, small_config(warmup_epochs=1, contrast_above=0.2))
+    draws = torch.Generator().manual_seed(0)
+    assert data.true_labels is not None
+    near = torch.nn.functional.normalize(torch.eye(4)[data.true_labels] + 0.2 * torch.randn(300, 4, generator=draws))
+    for learner in method.learners:
+        learner.predict = lambda *given: Predictions(torch.zeros(300, 4), near)
+    truly = float((data.given_labels != data.true_labels).float().mean())
+    assert method._decide_on_contrast() == pytest.approx(truly, abs=0.05)
+    assert method.contrast_wanted is (wrong > 0.2)
 
 
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
@@ -349,7 +367,7 @@ def test_a_sure_correction_counts_for_more(tiny: LabelledImages) -> None:
 def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:
     split = Split(torch.arange(60) < 30, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
     whole, part = (method_on(tiny, small_config(contrast_every=every)) for every in (1, 3))
-    for all_of_it, some in zip(whole.steps(0, split, 1), part.steps(0, split, 1), strict=True):
+    for all_of_it, some in zip(*(one.steps(0, split, 1, contrasts=True) for one in (whole, part)), strict=True):
         assert torch.equal(some.mine, all_of_it.mine[::3])
         for view, cut in zip(all_of_it.strong, some.strong, strict=True):
             assert torch.equal(cut, view[::3])
@@ -401,7 +419,7 @@ def learned_images(method: CoDivide) -> tuple[dict[str, Tensor], list[Tensor], T
     targets, forward = method._targets, method.learners[0].forward
     method._targets = lambda *given: guessed.extend(given[-1]) or targets(*given)
     method.learners[0].forward = lambda images: learned.append(images) or forward(images)
-    step = next(method.steps(0, split, 1))
+    step = next(method.steps(0, split, 1, contrasts=True))
     return step.losses, guessed, learned[0]
 
 

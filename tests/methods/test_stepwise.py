@@ -255,3 +255,14 @@ def test_networks_that_share_a_backward_pass_move_by_one_scale_of_mixed_precisio
     step_together(learners, fabric)
     assert [weight.item() for weight in weights] == [-1.0, -1.0]
     assert scaler.get_scale() == 8.0
+
+
+@pytest.mark.parametrize("name", STEPWISE)
+def test_averaged_weights_follow_in_every_method(name: str, tiny: LabelledImages) -> None:
+    method = method_on(tiny, config_of(name, averaging=0.5))
+    start = [{key: value.clone() for key, value in network.state_dict().items()} for network in method.networks]
+    method.train_epoch(0)
+    for learner, shown, before in zip(method.learners, method.networks, start, strict=True):
+        assert shown is learner.shown
+        assert not same_state(shown.state_dict(), before)
+        assert not same_state(shown.state_dict(), learner.network.state_dict())

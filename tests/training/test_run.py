@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import blobs, contents, small_config, small_cross_entropy
+from helpers import blobs, contents, same_state, small_config, small_cross_entropy
 
 import plremix
 from plremix.config import Config, read_config
@@ -199,6 +199,7 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file:
         {"contrast": "simclr", "contrast_side": "noisy", "warmup_contrast": False},  # no gradient for the projector
         {"contrast": "none", "pretrain": "simclr", "pretrain_epochs": 1},  # nor, there, for the classifier
         {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 0.99},  # own images
+        {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 1e-4},
     ],
 )
 def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path, parts: dict[str, Any]) -> None:
@@ -227,6 +228,27 @@ def test_a_checkpoint_of_another_run_is_refused_with_the_differences(tmp_path: P
     (tmp_path / "run0" / "summary.json").write_text("{ damaged")
     with pytest.raises(InputError, match="seed was 1 and is 0"):
         train(small_config(data=str(tiny_file), seed=0), tmp_path / "run0", resume=True)
+
+
+def test_a_run_of_a_version_with_fewer_settings_goes_on(tmp_path: Path, tiny_file: Path) -> None:
+    config, folder = small_config(data=str(tiny_file)), tmp_path / "run"
+    train(config, folder)
+    (folder / "summary.json").unlink()
+    saved = load_checkpoint(folder / "checkpoint" / "last.pt")
+    written = json.loads((folder / "config.json").read_text())
+    for settings in (saved["config"], written):
+        del settings["averaging"], settings["guess"]
+    save_checkpoint(folder / "checkpoint" / "last.pt", saved)
+    (folder / "config.json").write_text(json.dumps(written))
+    assert train(config, folder, resume=True)["status"] == "done"
+
+
+def test_the_model_file_holds_the_averaged_weights(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_config(data=str(tiny_file), averaging=0.9)
+    train(config, tmp_path / "run")
+    saved = load_checkpoint(tmp_path / "run" / "checkpoint" / "last.pt")["method"]["learners"]
+    for network, learner in zip(plremix.load(tmp_path / "run").networks, saved, strict=True):
+        assert same_state(dict(network.state_dict()), dict(learner["shown"]))
 
 
 def test_labels_that_changed_since_the_run_began_are_told(tmp_path: Path, tiny_file: Path) -> None:

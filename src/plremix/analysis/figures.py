@@ -21,6 +21,8 @@ from plremix.report import add_figures, figures
 from plremix.training.files import write_text
 from plremix.training.run import facts_of
 
+NOT_WANTED = "few labels seemed wrong, so nothing was contrasted (--contrast-above)"
+
 
 class Analysis(NamedTuple):
     """What was made, what was not and why, and what there is to say."""
@@ -96,6 +98,8 @@ def _negatives(run: OpenedRun) -> Iterator[Drawn | Left]:
         yield negatives.draw(run.config, run.history)
     elif run.config.contrast == "none":
         yield Left("negatives", "the run has no contrastive loss, so it selects no pairs")
+    elif isinstance(run.config, CoDivideConfig) and run.config.waits_with_contrast:
+        yield Left("negatives", NOT_WANTED)
     else:
         yield Left("negatives", "no epoch of the run has counted its pairs")
 
@@ -129,6 +133,9 @@ def _gradients(
     else:
         method = run.method()
         assert isinstance(method, CoDivide)
+        if not method.contrast_wanted:
+            yield Left("gradients", NOT_WANTED)
+            return
         method.config = replace(
             config,
             flat=config.flat if flat is None else flat,

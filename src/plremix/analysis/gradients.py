@@ -43,7 +43,6 @@ class Conflict(NamedTuple):
 
 def measure(method: CoDivide, epoch: int, batches: int, per_layer: bool = False) -> list[Conflict]:
     """For each network the conflicts on `batches` batches, as the epoch that would come next would see them."""
-    method.contrast_wanted = True
     for learner in method.learners:
         freeze_statistics(learner.network)
     found = []
@@ -81,7 +80,7 @@ def step_losses(method: CoDivide, index: int, split: Split, epoch: int) -> Itera
     learner.network.train()
     for seed in itertools.count(config.seed):
         method.config = replace(config, seed=seed)
-        for step in method.steps(index, split, epoch):
+        for step in method.steps(index, split, epoch, contrasts=True):
             losses = {"sst": torch.stack(list(step.losses.values())).sum()}
             for name, contrast in contrasts.items():
                 losses[name] = contrast(step.strong, step.mine, split.class_scores, epoch)[0]

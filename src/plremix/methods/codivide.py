@@ -80,8 +80,7 @@ class CoDivide:
         self.warmup_view = self.weak if config.warmup_view == "weak" else VIEWS[config.strong_view]
         self.divide = SPLITS[config.split]
         self.contrasts = contrasts_of(config, self.learners, labels)
-        decides = bool(config.contrast_above and config.warmup_epochs and self.contrasts)
-        self.contrast_wanted: bool | None = None if decides else True  # None: not known yet
+        self.contrast_wanted: bool | None = None if config.waits_with_contrast else True  # None: not known yet
         self.rows = torch.arange(len(loader))  # the samples of the running epoch
         self.noise_rate: float | None = None  # share of the labels that the first split found wrong
         self.prototypes: list[Tensor] = []  # (C, d) of each network, once warm-up is over
@@ -101,12 +100,13 @@ class CoDivide:
         self.rows = rows_of(epoch, self.config, self.labels, self.classes, drawn)
         for contrast in self.contrasts:
             contrast.start_epoch()
+        seen = {}
         if self.contrast_wanted is None and 2 * epoch >= self.config.warmup_epochs:
-            self._decide_on_contrast()
+            seen["noise_rate_seen"] = self._decide_on_contrast()
         if warms_up:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
-            return {"phase": "warmup", **averages.means()}
+            return {"phase": "warmup", **seen, **averages.means()}
         if self.config.finishes(epoch):
             return self._finish(epoch, averages)
 
@@ -135,13 +135,15 @@ class CoDivide:
             self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
         return [split.of_all(self.rows, len(self.loader)) for split in splits]
 
-    def _decide_on_contrast(self) -> None:
-        """Views for the contrast cost more than all the rest of a step, and pay where many labels are wrong."""
+    def _decide_on_contrast(self) -> float:
+        """Views for the contrast cost more than all the rest of a step, and pay where many labels are wrong: the share
+        that seems to be."""
         outputs = [learner.predict(self.loader.images, self.loader, self.rows) for learner in self.learners]
         given = self.labels[self.rows]
         near = neighbourhood([out.embeddings for out in outputs], given, self.classes, self.config, folds=5)
-        wanted = torch.tensor(calibrate(near, given)[1] >= self.config.contrast_above, device=given.device)
-        self.contrast_wanted = bool(same_everywhere(wanted))
+        wrong = float(same_everywhere(torch.tensor(calibrate(near, given)[1], device=given.device)))
+        self.contrast_wanted = wrong >= self.config.contrast_above
+        return wrong
 
     def _contrasts(self) -> list[Contrast]:
         """Those of the running epoch, one for each network; none before they are wanted."""
@@ -202,12 +204,12 @@ class CoDivide:
     # --- semi-supervised training on the other network's split ---
 
     def _train(self, index: int, split: Split, epoch: int, averages: Averages) -> None:
-        learner = self.learners[index]
-        learner.start_epoch(self.config.learning_rate(epoch), projects=bool(self._contrasts()))
-        for step in self.steps(index, split, epoch):
+        learner, contrasts = self.learners[index], bool(self._contrasts())
+        learner.start_epoch(self.config.learning_rate(epoch), projects=contrasts)
+        for step in self.steps(index, split, epoch, contrasts=contrasts):
             learner.add_gradient(torch.stack(list(step.losses.values())).sum())
             averages.add(step.losses)
-            if self._contrasts():
+            if contrasts:
                 contrast, seen = self.contrasts[index](step.strong, step.mine, split.class_scores, epoch)
                 learner.add_gradient(contrast)
                 averages.add({"loss_contrast": contrast, **seen})
@@ -215,12 +217,13 @@ class CoDivide:
             self.on_step((index + step.share) / 2)
         learner.finish_epoch()
 
-    def steps(self, index: int, split: Split, epoch: int) -> Iterator[Step]:
-        """The losses of each step of an epoch; what is done with their gradients is the caller's affair."""
+    def steps(self, index: int, split: Split, epoch: int, *, contrasts: bool) -> Iterator[Step]:
+        """The losses of each step of an epoch, and strong views if it contrasts; what is done with their gradients is
+        the caller's affair."""
         sides = self._draw_epoch(split, index, epoch)
         rows = [torch.cat(both) for both in sides]
         draws = partial(generator, self.config.seed, "views", index, epoch)
-        strong = self.strong if self.config.learned_view == "strong" or self._contrasts() else []
+        strong = self.strong if self.config.learned_view == "strong" or contrasts else []
         used = 2 if self.config.guess == "step" else 1  # views of a sample that its guess is learned in
         every_view = self.loader.epoch(rows, [self.weak] * used + strong, draws)
         for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):

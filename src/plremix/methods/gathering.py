@@ -25,7 +25,7 @@ def same_everywhere(decided: Tensor) -> Tensor:
     """What the first process decided. Sums on a GPU come in no fixed order: two processes might differ in a sample at
     the border, then in the number of steps, and wait for each other for ever."""
     if dist.is_available() and dist.is_initialized():
-        number = decided.contiguous().to(torch.uint8)
+        number = decided.to(torch.uint8 if decided.dtype == torch.bool else decided.dtype, copy=True).contiguous()
         dist.broadcast(number, src=0)
         return number.to(decided.dtype)
     return decided

@@ -73,7 +73,7 @@ def _phases(config: Config) -> list[tuple[int, Config]]:
         return [(config.epochs, config)]
     plain = replace(config, warmup_epochs=0, finish_epochs=0, epoch_length="data", contrast_above=0.0)
     trained = config.epochs - config.warmup_epochs - config.finish_epochs
-    waiting = (config.warmup_epochs + 1) // 2 if config.contrast_above else 0
+    waiting = (config.warmup_epochs + 1) // 2 if config.waits_with_contrast else 0
     parts: list[tuple[int, Config]] = [
         (waiting, replace(plain, warmup_epochs=1, warmup_contrast=False)),
         (config.warmup_epochs - waiting, replace(plain, warmup_epochs=1)),

@@ -15,7 +15,7 @@ import torch
 from lightning_fabric import Fabric
 from torch.multiprocessing.spawn import ProcessRaisedException
 
-from plremix.config import Config
+from plremix.config import Config, config_class
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles
 from plremix.doctor import ONE_CLASS, Facts, examine
@@ -77,8 +77,9 @@ def _prepare(config: Config, folder: RunFolder, resume: bool, data: LabelledImag
     folder.keep_noise(data.given_labels.tolist(), resume)
     folder.write_skipped(data)
     if resume and folder.checkpoint.exists():
-        saved = load_checkpoint(folder.checkpoint)
-        if differing := differences(saved.get("config") or {}, config.as_dict()):
+        saved = load_checkpoint(folder.checkpoint).get("config") or {}
+        unsaid = config_class(config.method)(method=config.method).as_dict()  # what earlier versions had no flag for
+        if differing := differences({**unsaid, **saved}, config.as_dict()):
             raise InputError(f"{folder.checkpoint} belongs to a run with other settings: {differing}")
     return data
 
