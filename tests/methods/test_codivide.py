@@ -139,6 +139,19 @@ def test_the_share_of_wrong_labels_is_seen_before_contrast_starts(wrong: float) 
     assert method.contrast_wanted is (wrong > 0.2)
 
 
+def test_labels_are_worth_what_the_first_split_showed(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(split="neighbours", benefit_of_doubt=True))
+    assert method.noise_rate_seen() is None
+    for epoch in range(2):
+        method.train_epoch(epoch)
+    assert method.noise_rate_seen() == method.noise_rate > 0
+    verdicts = []
+    for method.noise_rate in (0.05, 0.6):
+        verdicts.append(method.verdict())
+    assert (verdicts[0].label_score > verdicts[1].label_score).all()
+    assert method_on(tiny, small_config(split="neighbours")).noise_rate_seen() is None
+
+
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
     """Embeddings that have these cosines with axis-aligned prototypes."""
     return Scores(logits, prototype_cosines, torch.eye(logits.shape[1]))
@@ -342,7 +355,8 @@ def test_the_last_epochs_learn_the_corrected_labels(tiny: LabelledImages) -> Non
     method = method_on(tiny, small_config(epochs=9, warmup_epochs=1, finish_epochs=8))
     method.train_epoch(0)
     others = (tiny.given_labels.numpy() + 1) % 3  # no label is right, says the verdict
-    method.judged = Verdict(np.zeros(60), np.ones(60, dtype=bool), others, np.ones(60))
+    wrong = Verdict(np.zeros(60), np.ones(60, dtype=bool), others, np.ones(60))
+    method._judge = lambda: (wrong, wrong)
     for epoch in range(1, 9):
         method.train_epoch(epoch)
     assert (method.logits(tiny.images).argmax(1).numpy() == others).mean() > 0.6
@@ -352,16 +366,29 @@ def test_a_sure_correction_counts_for_more(tiny: LabelledImages) -> None:
     config = small_config(epochs=2, warmup_epochs=1, finish_epochs=1)
     method = method_on(tiny, config)
     method.train_epoch(0)
-    labels = tiny.given_labels.numpy()
-    sure = Verdict(np.ones(60), np.zeros(60, dtype=bool), labels, np.full(60, 0.5))
-    method.judged = sure
-    before = copy.deepcopy(method.state_dict())
-    halved = method.train_epoch(1)["loss_corrected"]
+    before, losses = copy.deepcopy(method.state_dict()), []
+    for sure in (1.0, 0.5, 0.0):
+        method = method_on(tiny, config)
+        method.load_state_dict(before)
+        verdict = Verdict(np.ones(60), np.zeros(60, dtype=bool), tiny.given_labels.numpy(), np.full(60, sure))
+        method._judge = lambda verdict=verdict: (verdict, verdict)
+        losses.append(method.train_epoch(1)["loss_corrected"])
+    assert losses[0] > losses[1] > losses[2] == 0
+
+
+def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(tiny: LabelledImages) -> None:
+    config = small_config(epochs=2, warmup_epochs=1, finish_epochs=1, split="neighbours", benefit_of_doubt=True)
     method = method_on(tiny, config)
-    method.load_state_dict(
-        {**before, "judged": [torch.from_numpy(part) for part in sure._replace(confidence=np.zeros(60))]}
-    )
-    assert halved > method.train_epoch(1)["loss_corrected"] == 0
+    method.train_epoch(0)
+    method.noise_rate = 0.65  # more than any neighbourhood of three classes tells
+    told, careful = method._judge()
+    assert (told.label_score <= careful.label_score).all()
+    assert told.is_label_issue.sum() > careful.is_label_issue.sum()
+    method.train_epoch(1)
+    assert np.array_equal(method.verdict().is_label_issue, told.is_label_issue)
+    labels = tiny.given_labels.numpy()
+    assert np.array_equal(method.lesson.labels.numpy(), careful.corrected(labels))
+    assert np.allclose(method.lesson.weights.numpy(), careful.confidence)
 
 
 def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:

@@ -54,6 +54,10 @@ class Method(Protocol):
     def verdict(self) -> Verdict:
         """What the networks, as they are now, think of every given label."""
 
+    def noise_rate_seen(self) -> float | None:
+        """The share of wrong labels as far as it is known apart from the verdict, which may spare some; None: it is
+        not."""
+
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         """By what the contrast part of the epoch just trained chose its negatives; empty without one."""
 

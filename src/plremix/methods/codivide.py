@@ -65,6 +65,13 @@ class Step(NamedTuple):
     share: float  # of the epoch that is done after it
 
 
+class Lesson(NamedTuple):
+    """What the last epochs learn."""
+
+    labels: Tensor  # (N,)
+    weights: Tensor  # (N,) in [0, 1]: each counts for as much as it is sure
+
+
 class CoDivide:
     """Warm-up on all samples, then an epoch is: both networks score, split, and train on each other's split."""
 
@@ -89,6 +96,7 @@ class CoDivide:
         self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last split was made from
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
         self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
+        self.lesson: Lesson | None = None  # those
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
         self.on_step: Callable[[float], None] = no_one_watches
 
@@ -318,11 +326,12 @@ class CoDivide:
 
     def _finish(self, epoch: int, averages: Averages) -> Metrics:
         config = self.config
-        if self.judged is None:
-            self.judged = self.verdict()
+        if self.judged is None or self.lesson is None:
+            self.judged, careful = self._judge()
+            labels, sure = careful.corrected(self.labels.cpu().numpy()), torch.from_numpy(careful.confidence)
+            self.lesson = Lesson(torch.from_numpy(labels).to(self.labels.device), sure.float().to(self.labels.device))
         self.splits, self.pairs = [], None  # nobody is split any more
-        corrected = torch.from_numpy(self.judged.corrected(self.labels.cpu().numpy())).to(self.labels.device)
-        weights = torch.from_numpy(self.judged.confidence).float().to(self.labels.device)
+        corrected, weights = self.lesson
         for index, learner in enumerate(self.learners):
             learner.start_epoch(config.learning_rate(epoch), projects=False)
             order = passes(self.rows, len(self.rows), generator(config.seed, "order", index, epoch))
@@ -363,15 +372,30 @@ class CoDivide:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
-        if self.judged is not None:
-            return self.judged
+        return self._judge()[0] if self.judged is None else self.judged
+
+    def _judge(self) -> tuple[Verdict, Verdict]:
+        """The verdict on every label, and the more careful one that networks may learn from.
+
+        With the benefit of the doubt, labels are worth what the first split showed. Where images are hard, the
+        neighbourhood sees fewer wrong ones, and a network learns more from a wrong label than from a wrong correction.
+        """
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
         if self.config.split != "neighbours" and not self.config.benefit_of_doubt:
-            return judge_labels(logits, given)
+            return (judge_labels(logits, given),) * 2
         near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config, folds=5)
         near, wrong = calibrate(near, self.labels)
-        return judge_together(logits, near.cpu().numpy(), given, wrong if self.config.benefit_of_doubt else None)
+        posteriors = near.cpu().numpy()
+        if not self.config.benefit_of_doubt:
+            return (judge_together(logits, posteriors, given),) * 2
+        careful = judge_together(logits, posteriors, given, wrong)
+        if self.noise_rate is None or self.noise_rate <= wrong:
+            return careful, careful
+        return judge_together(logits, posteriors, given, self.noise_rate), careful
+
+    def noise_rate_seen(self) -> float | None:
+        return self.noise_rate if self.config.benefit_of_doubt else None
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if self.judged is not None:
@@ -420,6 +444,7 @@ class CoDivide:
             "noise_rate": self.noise_rate,
             "past": self.past,
             "judged": None if self.judged is None else [torch.from_numpy(part) for part in self.judged],
+            "lesson": None if self.lesson is None else list(self.lesson),
             "prototypes": self.prototypes,
             "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
         }
@@ -433,6 +458,8 @@ class CoDivide:
         self.noise_rate, self.past = state["noise_rate"], list(state["past"])
         self.judged = None if state["judged"] is None else Verdict(*(part.numpy() for part in state["judged"]))
         device = self.labels.device
+        lesson = state.get("lesson")  # not in older files
+        self.lesson = None if lesson is None else Lesson(*(part.to(device) for part in lesson))
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]
 

@@ -117,6 +117,9 @@ class Stepwise:
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         return None
 
+    def noise_rate_seen(self) -> float | None:
+        return None
+
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         return [
             ClassSets(self.rows, contrast.class_sets(table, epoch)[self.rows.to(table.device)])

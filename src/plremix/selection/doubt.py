@@ -82,8 +82,9 @@ def likeliest_shares(posterior: Tensor, labels: Tensor, wrong: float, rounds: in
     """Such shares: alike for all pairs, or each pair's own where the labels are much likelier so.
 
     Labels that went from one class to one other look like images that cannot be told apart, and no label alike seems
-    wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains more than so many
-    free shares, chosen among all pairs, would of labels at random (the extended Bayesian information criterion).
+    wrong. What each pair has of its own is found as in `wrong_share`, and believed if it explains twice as much as so
+    many free shares, chosen among all pairs, would of labels at random (the extended Bayesian information criterion):
+    on hard images the posteriors' own mistakes go by pairs, too.
     Of very many samples a part, evenly spread, is enough.
     """
     every, classes = -(-len(labels) // ENOUGH), posterior.shape[1]
@@ -96,7 +97,7 @@ def likeliest_shares(posterior: Tensor, labels: Tensor, wrong: float, rounds: in
     _, likelihood = wrong_share(some.gather(1, given[:, None])[:, 0], classes)
     gain = _log_likelihood(some, given, shares) - len(given) * likelihood
     choices = math.lgamma(pairs + 1) - math.lgamma(used + 1) - math.lgamma(pairs - used + 1)
-    if used and gain > used / 2 * math.log(len(given)) + choices:
+    if used and gain > 2 * (used / 2 * math.log(len(given)) + choices):
         return shares
     return shares_alike(wrong, classes).to(some)
 

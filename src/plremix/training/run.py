@@ -225,7 +225,7 @@ class _Run:
         verdict, details = self.method.verdict(), self.method.split_details()  # all processes take part
         if not self.first:
             return
-        rate = float(verdict.is_label_issue.mean())
+        rate = max(float(verdict.is_label_issue.mean()), self.method.noise_rate_seen() or 0.0)
         verdict = verdict.at_strictness(self.config.strictness)
         found: dict[str, Any] = {}
         mean, std = self.data.statistics()
