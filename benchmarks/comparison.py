@@ -22,8 +22,8 @@ METHODS = (
     "plremix",
 )
 ABLATION = {  # row: recipe suffix
-    "PLR, falling kappa": "",
-    "FlatPLR": "-flatplr",
+    "PLR": "",  # the digits' default; what is not InfoNCE is a part of FlatPLR changed
+    "FlatPLR, falling kappa": "-flatplr",
     "SimCLR": "-simclr",
     "SCL": "-scl",
     "PLR with a queue": "-queue",

@@ -458,7 +458,7 @@ class ELRConfig(Config):
 
 
 PLAIN_EPOCHS = 10  # of warm-up without contrast, after which wrong labels are not yet learned by heart and still show
-FINISH_RATE = 0.3  # of the learning rate: at the full one, what was learned is shaken first (README, "Hard images")
+FINISH_RATE = 0.3  # of the learning rate: at the full one, what was learned is shaken first (docs/figures.md)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -530,9 +530,9 @@ class CoDivideConfig(Config):
     """Neighbours of a sample in the graph of --split neighbours, of the verdict and of --contrast-above."""
     neighbour_alpha: float = 0.99  # ours: holds on digits and Fashion-MNIST
     """How far labels travel over that graph, from 0 to below 1."""
-    neighbour_sharpness: float = 8.0  # ours: chosen on digits and Fashion-MNIST (README)
+    neighbour_sharpness: float = 8.0  # ours: chosen on digits and Fashion-MNIST (docs/figures.md)
     """Power that the posteriors of the graph are raised to: they are flat, however right."""
-    cluster_vote: float = 0.3  # ours: chosen on digits at 90 % (README)
+    cluster_vote: float = 0.3  # ours: chosen on digits at 90 % (docs/figures.md)
     """Weight of whole clusters' votes beside the neighbourhood in --split neighbours."""
     neighbour_epochs: int = 300  # ours: three quarters of the run
     """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""

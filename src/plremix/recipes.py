@@ -50,8 +50,8 @@ DIGITS: Settings = {
 }
 
 # What each method wants otherwise: by `benchmarks/tuning.py`, four trials each, on the same 400 images. Contrast in
-# Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before (README,
-# "Parts").
+# Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before
+# (docs/figures.md, "Parts swapped").
 _ADAM: Settings = {"lr": 0.002, "lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
 _UNICON: Settings = {
     "split": "class-balanced",
@@ -286,18 +286,20 @@ _CONTRAST_ROWS: dict[str, Settings] = {  # the paper's SimCLR and SCL are InfoNC
     "simclr": {"contrast": "simclr", "flat": False},
     "scl": {"contrast": "scl", "flat": False},
 }
-_DIGIT_ROWS: dict[str, Settings] = {
-    **_CONTRAST_ROWS,
-    "flatplr": {"flat": True},
-    "queue": {"contrast": "plr-queue"},
-    "mixture2d": {"split": "mixture2d"},
-    "mixture1d": {"split": "mixture1d"},
+_KAPPA_ROWS: dict[str, Settings] = {
     "kappa-3": {"kappa": (3,)},
     "kappa-2": {"kappa": (2,)},
     "kappa-1": {"kappa": (1,)},
     "only-y": {"kappa": (0,)},
 }
-_KAPPA_ROWS = {name: _DIGIT_ROWS[name] for name in ("kappa-3", "kappa-2", "kappa-1", "only-y")}
+_FLAT_ROWS: dict[str, Settings] = {  # parts of FlatPLR, the paper's own form, which the digits' default is not
+    "flatplr": {},
+    "queue": {"contrast": "plr-queue"},
+    "mixture2d": {"split": "mixture2d"},
+    "mixture1d": {"split": "mixture1d"},
+    **_KAPPA_ROWS,
+}
+_DIGIT_ROWS = {**_CONTRAST_ROWS, **{name: {**changes, "flat": True} for name, changes in _FLAT_ROWS.items()}}
 _PLUGGED_ROWS: dict[str, Settings] = {"": {}, "-simclr": {"contrast": "simclr"}, "-plr": {"contrast": "plr"}}
 
 
@@ -402,10 +404,10 @@ def _row(of: Recipe, suffix: str, table: str, changes: Settings, method: str = "
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 
-# Own images: as the digits, but they may be hard, and few labels wrong (README, "Hard images"). In little time the
-# number of steps decides, so passes that do not teach are saved: labels are guessed once an epoch, contrast is for sets
-# with many wrong labels and must not crowd out the classes, and strong views are for it alone. A label has the benefit
-# of the doubt, and a small noisy side takes no more than its share of a step.
+# Own images: as the digits, but they may be hard, and few labels wrong (docs/figures.md, "Hard images"). In little time
+# the number of steps decides, so passes that do not teach are saved: labels are guessed once an epoch, contrast is for
+# sets with many wrong labels and must not crowd out the classes, and strong views are for it alone. A label has the
+# benefit of the doubt, and a small noisy side takes no more than its share of a step.
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,

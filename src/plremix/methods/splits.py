@@ -78,10 +78,10 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     """Clean where the most probable class is the given one; the neighbourhood decides early, the networks late.
 
     After warm-up the embeddings' neighbourhoods know the classes far better than the classifiers do; at the end of
-    training it is the other way round (README). Both networks' graphs count: where one is wrong by chance, the other
-    mostly is not. Whole clusters have a say beside it, for where labels are so noisy that only many of them together
-    mean something. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed labels.
-    With the benefit of the doubt a given label counts as evidence too, for as much as labels are worth.
+    training it is the other way round (docs/figures.md). Both networks' graphs count: where one is wrong by chance, the
+    other mostly is not. Whole clusters have a say beside it, for where labels are so noisy that only many of them
+    together mean something. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed
+    labels. With the benefit of the doubt a given label counts as evidence too, for as much as labels are worth.
     """
     classes = scores[0].logits.shape[1]
     shares = torch.bincount(labels, minlength=classes) / len(labels)

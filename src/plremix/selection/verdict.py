@@ -18,7 +18,7 @@ from sklearn.mixture import GaussianMixture
 
 from plremix.selection.doubt import likeliest_shares, weigh_labels
 
-NETWORKS = 0.7  # their share in it beside the neighbourhood; chosen on the digits as all else is (README)
+NETWORKS = 0.7  # their share in it beside the neighbourhood; chosen on the digits, holds on photographs (docs)
 
 
 class Verdict(NamedTuple):
