@@ -16,11 +16,18 @@ from plremix.data.dataset import LabelledImages
 from plremix.report import write_report
 
 
-def page(folder: Path, data: LabelledImages, make: object = small_config, **changes: object) -> str:
+def page(
+    folder: Path,
+    data: LabelledImages,
+    make: object = small_config,
+    found: dict[str, float] | None = None,
+    **changes: object,
+) -> str:
     config = make(**changes)  # type: ignore[operator]
     method = method_on(data, config)
     history = [{"epoch": epoch, **method.train_epoch(epoch), "test_accuracy": 0.5} for epoch in range(2)]
-    summary = {"last": 0.5, "best": 0.6, "seconds": 1.0, "noise_rate_estimate": 0.25, "noise_rate": 0.2}
+    rates = {"noise_rate_estimate": 0.25, "noise_rate": 0.2} if found is None else found
+    summary = {"last": 0.5, "best": 0.6, "seconds": 1.0, **rates}
     write_report(
         folder / "report.html", config.as_dict(), summary, history, data, method.verdict(), method.split_details()
     )
@@ -86,3 +93,10 @@ def test_fewer_images_than_the_gallery_holds(tmp_path: Path, tiny: LabelledImage
         ids=tiny.ids[:10],
     )
     assert len(payload(page(tmp_path, small))["rows"]) == 10
+
+
+def test_it_says_when_more_labels_are_wrong_than_it_can_name(tmp_path: Path, tiny: LabelledImages) -> None:
+    for rate, told in ((0.0, False), (0.99, True)):
+        html = page(tmp_path, replace(tiny, true_labels=None), found={"noise_rate_estimate": rate})
+        assert ("about 99.0% probably are" in html) == told
+        assert ("probably are" in html) == told
