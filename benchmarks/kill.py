@@ -3,8 +3,8 @@
     python benchmarks/kill.py            # 20 kills; about five minutes on two cores
 
 Each kill comes up to two seconds after the run went on by an epoch, so it falls into an epoch, an evaluation or the
-writing of a checkpoint; when a killed run has finished, another one starts, until all kills are done. The last line is
-`kills: 20, runs: R, different files: 0` if all is well.
+writing of a checkpoint; when a killed run has finished, another one starts, until all kills are done: in turn with the
+digits' settings and with those of own images. The last line is `kills: 20, runs: R, different files: 0` if all is well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import time
 from pathlib import Path
 
 FILES = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "model.safetensors", "noise.json")
-FLAGS = ["digits-sym-80", "--epochs", "6", "--width", "8", "--quiet"]
+DIGITS = ["digits-sym-80", "--epochs", "6", "--width", "8", "--quiet"]
+OWN = [
+    *("--averaging", "0.9", "--guess", "epoch", "--contrast-above", "0.2"),
+    *("--benefit-of-doubt", "--finish-epochs", "2"),
+]
+KINDS = (DIGITS, [*DIGITS, *OWN])
 
 
 def main() -> None:
@@ -28,24 +33,26 @@ def main() -> None:
     wanted = parser.parse_args()
     draws, kills, runs, different = random.Random(wanted.seed), 0, 0, []
     with tempfile.TemporaryDirectory() as scratch:
-        straight = Path(scratch) / "straight"
-        train(straight).wait()
+        straight = [Path(scratch) / f"straight{kind}" for kind in range(len(KINDS))]
+        for kind, out in enumerate(straight):
+            train(out, kind).wait()
         while kills < wanted.kills:
+            kind = runs % len(KINDS)
             runs += 1
             out = Path(scratch) / f"killed{runs}"
             while not (out / "summary.json").exists():
-                process = train(out)
+                process = train(out, kind)
                 if kills < wanted.kills and killed(process, out, draws.uniform(0, 2)):
                     kills += 1
                     print(f"kill {kills} of {wanted.kills}: {finished_epochs(out)} epochs finished", flush=True)
                 process.wait()
-            different += [name for name in FILES if (out / name).read_bytes() != (straight / name).read_bytes()]
+            different += [name for name in FILES if (out / name).read_bytes() != (straight[kind] / name).read_bytes()]
     print(f"kills: {kills}, runs: {runs}, different files: {len(different)}")
     sys.exit(1 if different else 0)
 
 
-def train(out: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "plremix", "train", *FLAGS, "--out", str(out), "--resume"])
+def train(out: Path, kind: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "plremix", "train", *KINDS[kind], "--out", str(out), "--resume"])
 
 
 def killed(process: subprocess.Popen[bytes], out: Path, seconds: float) -> bool:
