@@ -495,6 +495,20 @@ def test_quotas_do_not_take_plr_its_negatives() -> None:
     assert right > 0.95
 
 
+def test_one_class_each_is_taken_after_the_quotas_sets_of_several_before(tiny: LabelledImages) -> None:
+    """Before them all samples may have the same first class, and SCL would pull everything together."""
+    alike, fair = torch.eye(3)[torch.zeros(60, dtype=torch.long)], torch.eye(3)[torch.arange(60) % 3]
+    split = Split(torch.arange(60) < 30, torch.ones(60), alike, torch.zeros(60, 1), guesses=fair)
+    for contrast, expected in (("scl", fair), ("plr", alike)):
+        method = method_on(tiny, small_config(contrast=contrast))
+        seen: list[Tensor] = []
+        real = method.contrasts[0].__call__
+        method.contrasts[0] = lambda *given, seen=seen, real=real: seen.append(given[2]) or real(*given)
+        method._train(0, split, 1, Averages())
+        assert all(torch.equal(scores, expected) for scores in seen)
+        assert seen
+
+
 def test_the_split_passes_from_the_neighbourhood_to_the_networks() -> None:
     embeddings = torch.eye(3).repeat(20, 1) + 0.01 * torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
     by_graph, by_networks = torch.arange(60) % 3, (torch.arange(60) % 3 + 1) % 3

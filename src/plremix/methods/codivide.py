@@ -157,6 +157,11 @@ class CoDivide:
         """Those of the running epoch, one for each network; none before they are wanted."""
         return self.contrasts if self.contrast_wanted else []
 
+    def _contrasted_by(self, split: Split) -> Tensor:
+        """Class scores (N, C) that pairs are chosen by. Where only the first class of a sample counts, its guessed one:
+        before the quotas one class may be the first for most of them, and all would attract each other."""
+        return split.class_scores if self.config.contrast != "scl" or split.guesses is None else split.guesses
+
     def _lambda_u(self) -> float:
         """The weight of the noisy side: as told, or by the noise rate that the first split showed."""
         told = self.config.lambda_u
@@ -218,7 +223,7 @@ class CoDivide:
             learner.add_gradient(torch.stack(list(step.losses.values())).sum())
             averages.add(step.losses)
             if contrasts:
-                contrast, seen = self.contrasts[index](step.strong, step.mine, split.class_scores, epoch)
+                contrast, seen = self.contrasts[index](step.strong, step.mine, self._contrasted_by(split), epoch)
                 learner.add_gradient(contrast)
                 averages.add({"loss_contrast": contrast, **seen})
             learner.step()
@@ -417,7 +422,8 @@ class CoDivide:
         sets = []
         for contrast, split in zip(self._contrasts(), reversed(self.splits), strict=False):
             rows = self.rows if self.config.contrast_side == "all" else self.rows[~split.is_clean.cpu()[self.rows]]
-            sets.append(ClassSets(rows, contrast.class_sets(split.class_scores, epoch)[rows.to(self.labels.device)]))
+            likely = contrast.class_sets(self._contrasted_by(split), epoch)
+            sets.append(ClassSets(rows, likely[rows.to(self.labels.device)]))
         return sets
 
     def loss_pairs(self) -> Tensor | None:
