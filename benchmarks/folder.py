@@ -4,7 +4,7 @@
 
 5,000 Fashion-MNIST images in a sub-folder a class; 30 % lie in another class's. `plremix clean FOLDER --test FOLDER`,
 nothing else told, is timed from the command to the report. Then plain cross-entropy learns the true labels for as long,
-with the same network, views and steps. Everything is kept in benchmarks/results/folder.json.
+with the same network and views. Everything is kept in benchmarks/results/folder.json.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         straight = [Path(scratch) / f"straight{kind}" for kind in range(len(KINDS))]
         for kind, out in enumerate(straight):
-            train(out, kind).wait()
+            if train(out, kind).wait():
+                sys.exit("a run that nobody disturbed failed")
         while kills < wanted.kills:
             kind = runs % len(KINDS)
             runs += 1

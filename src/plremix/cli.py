@@ -172,8 +172,6 @@ def train(words: Arguments) -> None:
         print(f"report: {out / 'report.html'}")
 
 
-UNNAMED = 0.02  # share of wrong labels that are not flagged, from which on it is told
-
 CLEAN_HELP = """
 plremix clean PATH [flags]
 
@@ -234,8 +232,8 @@ def clean(words: Arguments) -> None:
         count = summary["images"]
         flagged = summary["flagged"]
         print(f"{flagged:,} of {count:,} labels look wrong ({flagged / count:.1%})")
-        if (rate := summary["noise_rate_estimate"]) > flagged / count + UNNAMED:
-            print(f"about {rate:.0%} probably are; the others are too unsure to be named (--strictness names more)")
+        if summary.get("unnamed"):
+            print(f"about {summary['noise_rate_estimate']:.0%} probably are, the others are too unsure to be named")
         if summary["last"] is not None:
             mean = f"mean of the last ten epochs: {summary['last']:.1%}"
             print(f"accuracy on the test images: {summary.get('final', summary['last']):.1%} ({mean})")

@@ -37,7 +37,7 @@ class Facts(NamedTuple):
     classes: int
     largest_given: float  # share of the images in the largest class, by the given labels
     largest_predicted: float | None = None  # share of them in the most predicted class at the end of the run
-    noise_rate_estimate: float | None = None  # by the verdict at the end of the run
+    noise_rate_estimate: float | None = None  # share of the labels that the verdict flags
 
 
 def examine(config: dict[str, Any], history: History, facts: Facts) -> list[Finding]:

@@ -59,8 +59,8 @@ def test_a_clean_side_that_shrank_to_nothing(tmp_path: Path) -> None:
 
 
 def test_noise_beyond_what_can_be_carried(tmp_path: Path) -> None:
-    values = blobs(count=600)
-    values["y_train"] = np.random.default_rng(1).integers(0, 3, 600)
+    values = blobs(count=960, classes=20)
+    values["y_train"] = np.random.default_rng(1).integers(0, 20, 960)
     changes = {"epochs": 6, "lr_epochs": (), "batch_size": 16, "lr": 0.005}
     assert findings(tmp_path, values, **changes) == ["too much noise"]
 

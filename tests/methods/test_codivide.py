@@ -114,10 +114,10 @@ def test_contrast_waits_until_labels_turn_out_wrong(
     method = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
     first, second, third = (method.train_epoch(epoch) for epoch in range(3))
     assert "loss_contrast" not in first
-    assert "noise_rate_seen" not in first
+    assert "noise_rate_by_neighbours" not in first
     assert method.contrast_wanted is wanted
-    assert second["noise_rate_seen"] == pytest.approx(wrong)
-    assert "noise_rate_seen" not in third
+    assert second["noise_rate_by_neighbours"] == pytest.approx(wrong)
+    assert "noise_rate_by_neighbours" not in third
     assert ("loss_contrast" in second) == ("loss_contrast" in third) == wanted
     again = method_on(tiny, small_config(warmup_epochs=2, epochs=4, contrast_above=0.2))
     again.load_state_dict(method.state_dict())
@@ -139,17 +139,25 @@ def test_the_share_of_wrong_labels_is_seen_before_contrast_starts(wrong: float) 
     assert method.contrast_wanted is (wrong > 0.2)
 
 
-def test_labels_are_worth_what_the_first_split_showed(tiny: LabelledImages) -> None:
+def test_labels_are_worth_what_the_first_split_showed(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
     method = method_on(tiny, small_config(split="neighbours", benefit_of_doubt=True))
-    assert method.noise_rate_seen() is None
     for epoch in range(2):
         method.train_epoch(epoch)
-    assert method.noise_rate_seen() == method.noise_rate > 0
+    assert method.noise_rate_estimate() is None
+    monkeypatch.setattr(codivide, "calibrate", lambda posterior, labels: (posterior, 0.01))
+    monkeypatch.setattr(codivide, "foretells", lambda posterior, labels: True)
+    monkeypatch.setattr(codivide, "rate_by_count", lambda posterior, labels: 0.5)
     verdicts = []
-    for method.noise_rate in (0.05, 0.6):
+    for method.noise_rate, expected in ((0.05, 0.05), (0.4, 0.4), (0.6, 0.5)):  # at most what is counted now
         verdicts.append(method.verdict())
+        assert method.noise_rate_estimate() == expected
     assert (verdicts[0].label_score > verdicts[1].label_score).all()
-    assert method_on(tiny, small_config(split="neighbours")).noise_rate_seen() is None
+    assert (verdicts[1].label_score > verdicts[2].label_score).all()
+
+    monkeypatch.setattr(codivide, "foretells", lambda posterior, labels: False)
+    method.noise_rate_judged = None
+    assert (method.verdict().label_score > verdicts[0].label_score).all()  # who knows nothing accuses nobody
+    assert method.noise_rate_estimate() is None
 
 
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
@@ -376,11 +384,16 @@ def test_a_sure_correction_counts_for_more(tiny: LabelledImages) -> None:
     assert losses[0] > losses[1] > losses[2] == 0
 
 
-def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(tiny: LabelledImages) -> None:
+def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = small_config(epochs=2, warmup_epochs=1, finish_epochs=1, split="neighbours", benefit_of_doubt=True)
     method = method_on(tiny, config)
     method.train_epoch(0)
-    method.noise_rate = 0.65  # more than any neighbourhood of three classes tells
+    method.noise_rate = 0.65
+    monkeypatch.setattr(codivide, "calibrate", lambda posterior, labels: (posterior, 0.01))
+    monkeypatch.setattr(codivide, "foretells", lambda posterior, labels: True)
+    monkeypatch.setattr(codivide, "rate_by_count", lambda posterior, labels: 0.65)
     told, careful = method._judge()
     assert (told.label_score <= careful.label_score).all()
     assert told.is_label_issue.sum() > careful.is_label_issue.sum()
@@ -389,6 +402,14 @@ def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(tiny: L
     labels = tiny.given_labels.numpy()
     assert np.array_equal(method.lesson.labels.numpy(), careful.corrected(labels))
     assert np.allclose(method.lesson.weights.numpy(), careful.confidence)
+
+    older = method.state_dict()  # a file of a version that had one verdict
+    del older["lesson"], older["noise_rate_judged"]
+    again = method_on(tiny, config)
+    again.load_state_dict(older)
+    again.train_epoch(1)
+    assert np.array_equal(again.verdict().is_label_issue, told.is_label_issue)
+    assert np.array_equal(again.lesson.labels.numpy(), told.corrected(labels))
 
 
 def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:

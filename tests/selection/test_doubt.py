@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plremix.selection import calibrate, judge_together, shares_by_count, weigh_labels
+from plremix.selection import calibrate, foretells, judge_together, rate_by_count, shares_by_count, weigh_labels
 from plremix.selection.doubt import confident_joint, likeliest_shares, shares_alike, wrong_share
 
 
@@ -154,3 +154,17 @@ def test_the_verdict_with_doubt_finds_wrong_labels(wrong: float) -> None:
     assert verdict.label_score[is_wrong].mean() < 0.2 < 0.8 < verdict.label_score[~is_wrong].mean()
     assert ((verdict.label_score >= 0) & (verdict.label_score <= 1)).all()
     assert len(set(verdict.label_score.tolist())) > 2900
+
+
+@pytest.mark.parametrize("classes", [2, 4, 10])
+def test_who_guesses_blindly_foretells_nothing(classes: int) -> None:
+    draws = torch.Generator().manual_seed(0)
+    labels = torch.randint(classes, (400,), generator=draws)
+    blind = torch.rand(400, classes, generator=draws).softmax(1)
+    right = torch.nn.functional.one_hot(labels, classes).double()
+    knowing = (2 * right + 2 * torch.randn(400, classes, generator=draws)).softmax(1)
+    assert not foretells(blind, labels)
+    assert not foretells(torch.full((400, classes), 1 / classes), labels)
+    assert foretells(knowing, labels)
+    assert rate_by_count(blind, labels) <= 1 - 1 / classes
+    assert rate_by_count(right, labels) < 0.02

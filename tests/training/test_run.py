@@ -200,6 +200,7 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file:
         {"contrast": "none", "pretrain": "simclr", "pretrain_epochs": 1},  # nor, there, for the classifier
         {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 0.99},  # own images
         {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 1e-4},
+        {"split": "neighbours", "benefit_of_doubt": True, "finish_epochs": 1},
     ],
 )
 def test_two_processes_finish_a_small_run(tmp_path: Path, tiny_file: Path, parts: dict[str, Any]) -> None:

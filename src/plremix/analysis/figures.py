@@ -98,7 +98,7 @@ def _negatives(run: OpenedRun) -> Iterator[Drawn | Left]:
         yield negatives.draw(run.config, run.history)
     elif run.config.contrast == "none":
         yield Left("negatives", "the run has no contrastive loss, so it selects no pairs")
-    elif isinstance(run.config, CoDivideConfig) and run.config.waits_with_contrast:
+    elif any("noise_rate_by_neighbours" in line for line in run.history):
         yield Left("negatives", NOT_WANTED)
     else:
         yield Left("negatives", "no epoch of the run has counted its pairs")
@@ -133,7 +133,7 @@ def _gradients(
     else:
         method = run.method()
         assert isinstance(method, CoDivide)
-        if not method.contrast_wanted:
+        if method.contrast_wanted is False:
             yield Left("gradients", NOT_WANTED)
             return
         method.config = replace(

@@ -54,9 +54,8 @@ class Method(Protocol):
     def verdict(self) -> Verdict:
         """What the networks, as they are now, think of every given label."""
 
-    def noise_rate_seen(self) -> float | None:
-        """The share of wrong labels as far as it is known apart from the verdict, which may spare some; None: it is
-        not."""
+    def noise_rate_estimate(self) -> float | None:
+        """The share of wrong labels that the verdict went by, of which it may name a part; None: what it names."""
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         """By what the contrast part of the epoch just trained chose its negatives; empty without one."""

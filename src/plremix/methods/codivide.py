@@ -46,10 +46,12 @@ from plremix.selection import (
     ConfidenceThresholds,
     Verdict,
     calibrate,
+    foretells,
     initial_prototypes,
     judge_labels,
     judge_together,
     prototype_logits,
+    rate_by_count,
     soft_pseudo_labels,
     update_prototypes,
     update_prototypes_one_by_one,
@@ -96,7 +98,8 @@ class CoDivide:
         self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last split was made from
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
         self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
-        self.lesson: Lesson | None = None  # those
+        self.lesson: Lesson | None = None  # what they learn
+        self.noise_rate_judged: float | None = None  # share of wrong labels that the verdict goes by
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
         self.on_step: Callable[[float], None] = no_one_watches
 
@@ -108,13 +111,12 @@ class CoDivide:
         self.rows = rows_of(epoch, self.config, self.labels, self.classes, drawn)
         for contrast in self.contrasts:
             contrast.start_epoch()
-        seen = {}
         if self.contrast_wanted is None and 2 * epoch >= self.config.warmup_epochs:
-            seen["noise_rate_seen"] = self._decide_on_contrast()
+            averages.add({"noise_rate_by_neighbours": self._decide_on_contrast()})
         if warms_up:
             for index in (0, 1):
                 self._warm_up(index, epoch, averages)
-            return {"phase": "warmup", **seen, **averages.means()}
+            return {"phase": "warmup", **averages.means()}
         if self.config.finishes(epoch):
             return self._finish(epoch, averages)
 
@@ -331,10 +333,12 @@ class CoDivide:
 
     def _finish(self, epoch: int, averages: Averages) -> Metrics:
         config = self.config
-        if self.judged is None or self.lesson is None:
-            self.judged, careful = self._judge()
+        if self.lesson is None:
+            self.judged, careful = (self.judged,) * 2 if self.judged else self._judge()  # older files have one verdict
             labels, sure = careful.corrected(self.labels.cpu().numpy()), torch.from_numpy(careful.confidence)
-            self.lesson = Lesson(torch.from_numpy(labels).to(self.labels.device), sure.float().to(self.labels.device))
+            lesson = torch.from_numpy(labels).to(self.labels.device), sure.float().to(self.labels.device)
+            self.lesson = Lesson(*map(same_everywhere, lesson))
+        assert self.judged is not None
         self.splits, self.pairs = [], None  # nobody is split any more
         corrected, weights = self.lesson
         for index, learner in enumerate(self.learners):
@@ -382,8 +386,9 @@ class CoDivide:
     def _judge(self) -> tuple[Verdict, Verdict]:
         """The verdict on every label, and the more careful one that networks may learn from.
 
-        With the benefit of the doubt, labels are worth what the first split showed. Where images are hard, the
-        neighbourhood sees fewer wrong ones, and a network learns more from a wrong label than from a wrong correction.
+        With the benefit of the doubt, labels are worth what the first split showed, unless the neighbourhood counts
+        fewer wrong ones now, or knows nothing. By itself it finds few where images are hard, and a network learns more
+        from a wrong label than from a wrong correction.
         """
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
@@ -395,12 +400,13 @@ class CoDivide:
         if not self.config.benefit_of_doubt:
             return (judge_together(logits, posteriors, given),) * 2
         careful = judge_together(logits, posteriors, given, wrong)
-        if self.noise_rate is None or self.noise_rate <= wrong:
+        if self.noise_rate is None or not foretells(near, self.labels):
             return careful, careful
-        return judge_together(logits, posteriors, given, self.noise_rate), careful
+        self.noise_rate_judged = max(wrong, min(self.noise_rate, rate_by_count(near, self.labels)))
+        return judge_together(logits, posteriors, given, self.noise_rate_judged), careful
 
-    def noise_rate_seen(self) -> float | None:
-        return self.noise_rate if self.config.benefit_of_doubt else None
+    def noise_rate_estimate(self) -> float | None:
+        return self.noise_rate_judged
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if self.judged is not None:
@@ -451,6 +457,7 @@ class CoDivide:
             "past": self.past,
             "judged": None if self.judged is None else [torch.from_numpy(part) for part in self.judged],
             "lesson": None if self.lesson is None else list(self.lesson),
+            "noise_rate_judged": self.noise_rate_judged,
             "prototypes": self.prototypes,
             "thresholds": [tuple(thresholds) for thresholds in self.thresholds],
         }
@@ -464,7 +471,7 @@ class CoDivide:
         self.noise_rate, self.past = state["noise_rate"], list(state["past"])
         self.judged = None if state["judged"] is None else Verdict(*(part.numpy() for part in state["judged"]))
         device = self.labels.device
-        lesson = state.get("lesson")  # not in older files
+        lesson, self.noise_rate_judged = state.get("lesson"), state.get("noise_rate_judged")  # not in older files
         self.lesson = None if lesson is None else Lesson(*(part.to(device) for part in lesson))
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]

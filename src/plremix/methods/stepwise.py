@@ -117,7 +117,7 @@ class Stepwise:
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         return None
 
-    def noise_rate_seen(self) -> float | None:
+    def noise_rate_estimate(self) -> float | None:
         return None
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:

@@ -2,7 +2,7 @@
 
 from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
-from plremix.selection.doubt import calibrate, shares_by_count, weigh_labels
+from plremix.selection.doubt import calibrate, foretells, rate_by_count, shares_by_count, weigh_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
 from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
@@ -22,6 +22,7 @@ __all__ = [
     "calibrate",
     "fill_quotas",
     "fit_mixture",
+    "foretells",
     "initial_prototypes",
     "judge_labels",
     "judge_together",
@@ -29,6 +30,7 @@ __all__ = [
     "nearest_neighbours",
     "normalise_losses",
     "prototype_logits",
+    "rate_by_count",
     "shares_by_count",
     "soft_pseudo_labels",
     "spread_labels",

@@ -65,6 +65,21 @@ def confident_joint(posterior: Tensor, labels: Tensor) -> Tensor:
     return joint / joint.sum(0) * counts
 
 
+def rate_by_count(posterior: Tensor, labels: Tensor) -> float:
+    """The share of wrong labels as the confident joint counts them; at most what blind guessing would have."""
+    joint = confident_joint(posterior, labels)
+    return min(1 - float(joint.diagonal().sum() / joint.sum()), 1 - 1 / posterior.shape[1])
+
+
+def foretells(posterior: Tensor, labels: Tensor, deviations: float = 4.0) -> bool:
+    """Whether the most probable class is the given label more often than by chance, by so many standard deviations."""
+    classes, count, predicted = posterior.shape[1], len(labels), posterior.argmax(1)
+    shares = [torch.bincount(one, minlength=classes).double() / count for one in (predicted, labels)]
+    chance = float(shares[0] @ shares[1])
+    hits = float((predicted == labels).double().mean())
+    return hits > chance + deviations * math.sqrt(chance * (1 - chance) / count)
+
+
 def shares_alike(wrong: float, classes: int) -> Tensor:
     """The share of each label (columns) among the samples of each true class (rows), (C, C), where every class has as
     many wrong labels and they go to all others alike."""

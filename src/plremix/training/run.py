@@ -34,6 +34,8 @@ from plremix.training.setup import build_method, load_data, on_device
 
 log = logging.getLogger("plremix")
 
+UNNAMED = 0.02  # share of labels that are probably wrong but not sure enough to be flagged, from which on it is told
+
 
 def train(
     config: Config,
@@ -225,7 +227,8 @@ class _Run:
         verdict, details = self.method.verdict(), self.method.split_details()  # all processes take part
         if not self.first:
             return
-        rate = max(float(verdict.is_label_issue.mean()), self.method.noise_rate_seen() or 0.0)
+        judged = float(verdict.is_label_issue.mean())
+        rate = max(judged, self.method.noise_rate_estimate() or 0.0)
         verdict = verdict.at_strictness(self.config.strictness)
         found: dict[str, Any] = {}
         mean, std = self.data.statistics()
@@ -241,7 +244,8 @@ class _Run:
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
         found["images"], found["flagged"] = len(self.data), int(verdict.is_label_issue.sum())
         largest = float(np.bincount(verdict.predicted).max() / len(self.data))
-        summary = {**self._summary("done", largest_predicted=largest, noise_rate_estimate=rate), **found}
+        found["unnamed"] = rate - judged if rate - judged >= UNNAMED else 0.0
+        summary = {**self._summary("done", largest, judged), "noise_rate_estimate": rate, **found}
         collapsed = largest >= ONE_CLASS > facts_of(self.data).largest_given
         self.folder.write_labels(self.data, verdict, trusted=not collapsed)
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
