@@ -163,8 +163,8 @@ def _still_climbing(config: dict[str, Any], history: History, facts: Facts) -> F
     if len(history) < config["epochs"] or len(tested) < 3 * part:
         return None
     third, second, last = (_mean(tested[len(tested) - k * part :][:part]) for k in (3, 2, 1))
-    if min(last - second, second - third) <= CLIMB:
-        return None
+    if min(last - second, second - third) <= CLIMB or _forgetting(config, history, facts):
+        return None  # where it has been higher before, more epochs are no cure
     return Finding(
         "too few steps",
         f"The test accuracy still climbs at the end, by {100 * (last - second):.1f} points in the last {part} epochs.",

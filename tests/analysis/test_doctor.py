@@ -134,3 +134,12 @@ def test_drawn_epochs_are_measured_by_what_they_saw() -> None:
     config = {"lr": 0.1, "batch_size": 64, "epochs": 1, "epoch_images": 64_000}
     history = [{"epoch": 0, "phase": "train", "clean_count": 40_000, "loss_clean": 0.5}]
     assert examine(config, history, Facts(images=1_000_000, classes=14, largest_given=0.1)) == []
+
+
+def test_who_climbs_back_is_not_told_to_go_on() -> None:
+    accuracies = [0.9] * 10 + [0.4] * 14 + [0.45, 0.45, 0.5, 0.5, 0.55, 0.55]
+    history = [{"epoch": k, "phase": "train", "test_accuracy": value} for k, value in enumerate(accuracies)]
+    config, facts = {"method": "cross-entropy", "epochs": 30, "batch_size": 16}, Facts(2400, 3, 0.34)
+    assert [finding.name for finding in examine(config, history, facts)] == ["accuracy fell"]
+    climbing = [{**line, "test_accuracy": k / 40} for k, line in enumerate(history)]
+    assert [finding.name for finding in examine(config, climbing, facts)] == ["too few steps"]
