@@ -42,7 +42,7 @@ SMALL_IMAGES = ["--network", "preact-resnet-small", "--weak-view", "crop-flip"]
 STRONG = ["--strong-view", "autoaugment-cifar"]
 CO_DIVIDE = ["--batch-size", "16", "--warmup-epochs", "7", "--ramp-epochs", "2"]
 LENGTH = ["--epochs", "12", "--lr-epochs", "10"]
-PLANNED = ["--batch-size", "16", "--epochs", "37", "--warmup-epochs", "20", "--finish-epochs", "8"]
+PLANNED = ["--batch-size", "16", "--epochs", "45", "--warmup-epochs", "20", "--finish-epochs", "16"]
 PLANNED += ["--kappa-epochs", "22,24", "--ramp-epochs", "2", "--neighbour-epochs", "38"]
 DATA = {
     "fashion sym-80": ("fashion_small.npz", ["--noise", "symmetric", "--noise-ratio", "0.8", "--truth-key", "y_train"]),

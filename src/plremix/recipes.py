@@ -431,7 +431,7 @@ OWN_BY_METHOD: dict[str, Settings] = {
 }
 # Steps of warm-up, co-training and the end that a network needs for hard images, however few; epochs, at least and at
 # most.
-STEPS = {"warmup": 3100, "train": 2800, "finish": 1250}
+STEPS = {"warmup": 3100, "train": 2800, "finish": 2500}
 EPOCHS = {"warmup": (4, 150), "train": (8, 100), "finish": (4, 60)}
 
 
