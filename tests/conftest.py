@@ -28,7 +28,8 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
         raise AssertionError("a test tried to open a network connection")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+    for way in ("connect", "connect_ex", "sendto", "sendmsg"):
+        monkeypatch.setattr(socket.socket, way, refuse)
     monkeypatch.setattr(socket, "create_connection", refuse)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import hashlib
+import io
 import json
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +24,7 @@ from plremix.cli import main
 from plremix.config import CoDivideConfig
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles
+from plremix.data.sheets import FORMULA, csv_text, harmless, plain_cell
 from plremix.data.sources import arrays, own
 from plremix.errors import InputError
 from plremix.selection import Verdict
@@ -27,7 +33,10 @@ from plremix.training.budget import epochs_within, expected_seconds, parse_time
 from plremix.training.folder import RunFolder
 
 QUICK = ["--epochs", "2", "--width", "4", "--embedding-size", "8", "--device", "cpu", "--quiet"]
-ODD_NAMES = ["with space", 'quote " and , comma', "<script>alert(1)</script>".replace("/", "\u2215"), "классы", "=1+1"]
+ODD_NAMES = [
+    *("with space", 'quote " and , comma', "<script>alert(1)</script>".replace("/", "\u2215"), "классы", "=1+1"),
+    *("two\nlines", "'=1+1", "long " * 40),
+]
 
 
 def write_images(root: Path, names: list[str], count: int = 60, side: int = 16, channels: int = 3) -> None:
@@ -55,37 +64,36 @@ def test_a_folder_becomes_labels_a_model_a_report_and_a_corrected_tree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out, tree = tmp_path / "my images", tmp_path / "run", tmp_path / "corrected"
-    write_images(source, ODD_NAMES)
-    write_images(tmp_path / "test", ODD_NAMES, 20)
+    write_images(source, ODD_NAMES, 64)
+    write_images(tmp_path / "test", ODD_NAMES, 24)
     before = tree_hash(source)
     flags = ["--test", str(tmp_path / "test"), "--export-folder", str(tree), *QUICK[:-1]]
     assert main(["clean", str(source), "--out", str(out), *flags]) == 0
     said = capsys.readouterr().out
-    assert "60 images of 5 classes, colour, at 16x16 pixels" in said
+    assert "64 images of 8 classes, colour, at 16x16 pixels" in said
     assert "this takes about" in said
     assert "labels look wrong" in said
     rows = rows_of(out / "labels.csv")
-    assert len(rows) == 60
-    assert {row["given_label"].removeprefix("'") for row in rows} == set(ODD_NAMES)
+    assert len(rows) == 64
+    assert {plain_cell(row["given_label"]) for row in rows} == set(ODD_NAMES)
     assert all(not row["given_label"].startswith("=") for row in rows), "nothing runs in a spreadsheet"
-    assert {row["id"].removeprefix("'").split("/")[0] for row in rows} == set(ODD_NAMES)
+    assert {plain_cell(row["id"]).split("/")[0] for row in rows} == set(ODD_NAMES)
     assert json.loads((out / "summary.json").read_text())["last"] is not None
-    assert tree_hash(source) == before, "the originals are untouched"
 
     links = [path for path in tree.rglob("*") if path.is_symlink()]
-    assert len(links) == 60
+    assert len(links) == 64
     corrected = {
-        row["id"].removeprefix("'"): row["corrected_label"].removeprefix("'")
-        for row in rows_of(out / "labels_corrected.csv")
+        plain_cell(row["id"]): plain_cell(row["corrected_label"]) for row in rows_of(out / "labels_corrected.csv")
     }
     for link in links:
-        name = link.resolve().relative_to(source.resolve()).as_posix()
-        assert link.parent.name == corrected[name]
+        name = link.resolve(strict=True).relative_to(source.resolve()).as_posix()
+        assert link.parent.name == corrected[name].replace("\n", "_").strip()
 
     # new images, with the model that came out of it
     assert main(["predict", str(out), str(tmp_path / "test"), "--proba"]) == 0
-    predicted = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert len(predicted) == 20
+    predicted = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(predicted) == 24
+    assert all(not row[name].startswith("=") for row in predicted for name in ("id", "predicted_label"))
     assert list(predicted[0])[:3] == ["id", "predicted_label", "confidence"]
     shares = [float(predicted[0][f"proba_{name}"]) for name in sorted(ODD_NAMES)]
     assert sum(shares) == pytest.approx(1, abs=1e-4)
@@ -94,13 +102,19 @@ def test_a_folder_becomes_labels_a_model_a_report_and_a_corrected_tree(
     image = next((tmp_path / "test").rglob("*.png"))
     assert main(["predict", str(out / "model.safetensors"), str(image), "--model", "one", "--out", str(one)]) == 0
     assert [row["id"] for row in rows_of(one)] == [image.name]
+    assert main(["predict", str(out), str(image), "--out", str(tmp_path / "nowhere" / "one.csv")]) == 2
+    assert "--resume" not in capsys.readouterr().err, "which predict does not have"
+
+    assert main(["analyze", str(out), "--batches", "1"]) == 0
+    assert main(["export", str(out), "--out", str(tmp_path / "model.onnx")]) == 0
+    assert tree_hash(source) == before, "after everything the originals are as they were"
 
 
 def test_a_table_of_images_is_cleaned_too(tmp_path: Path) -> None:
     write_images(tmp_path / "images", ["a", "b"], 40, channels=1)
     files = sorted((tmp_path / "images").rglob("*.png"))
     lines = ["Split,File,Kind", *(f"x,images/{file.parent.name}/{file.name},{file.parent.name}" for file in files)]
-    lines += ["", "x,images/a/nothing.png,a", f"x,{lines[1].split(',')[1]},b", "x,,a", "x,images/a/000.png,"]
+    lines += ["", "x,images/a/nothing.png,a", f"x,./{lines[1].split(',')[1]},b", "x,,a", "x,images/a/000.png,"]
     (tmp_path / "list.csv").write_text("\n".join(lines), encoding="utf-8-sig")
     flags = ["--label-column", "Kind", "--out", str(tmp_path / "r"), *QUICK]
     assert main(["clean", str(tmp_path / "list.csv"), *flags]) == 0
@@ -108,7 +122,9 @@ def test_a_table_of_images_is_cleaned_too(tmp_path: Path) -> None:
     assert config["channels"] == 1, "grey images are read as grey"
     assert config["strong_view"] == "distort", "and never mirrored"
     assert len(rows_of(tmp_path / "r" / "labels.csv")) == 40
-    reasons = [row["reason"] for row in rows_of(tmp_path / "r" / "skipped.csv")]
+    skipped = rows_of(tmp_path / "r" / "skipped.csv")
+    assert f"line {1 + lines.index('x,,a')}" in [row["id"] for row in skipped]
+    reasons = [row["reason"] for row in skipped]
     assert sorted(reason.split(" with")[0].split(";")[0] for reason in reasons) == sorted(
         ["the row comes", "the row has no image", "the row has no label", "the file does not exist"]
     )
@@ -127,6 +143,11 @@ BAD = {
     "unknown column": "has no column 'nope'",
     "empty table": "has no row with an image and a label",
     "another kind": "is neither a folder",
+    "arrays of one class": "are of one class",
+    "run folder inside": "lies inside",
+    "pixels to export": "it holds the pixels themselves",
+    "full export folder": "exists and is not empty",
+    "export folder inside": "must not be changed",
 }
 
 
@@ -145,15 +166,26 @@ def test_bad_input_is_told_in_one_line(kind: str, tmp_path: Path, capsys: pytest
     elif kind == "another kind":
         path = tmp_path / "in.doc"
         path.write_text("x")
-    assert main(["clean", str(path), *more, "--out", str(tmp_path / "run"), *QUICK]) == 2
+    elif kind in ("arrays of one class", "pixels to export"):
+        path, arrays = tmp_path / "in.npz", {**blobs(), "classes": np.array(["a", "b", "c"])}
+        np.savez(path, **(arrays if kind == "pixels to export" else {**arrays, "y_train": np.zeros(60, dtype=int)}))
+        more = ["--export-folder", str(tmp_path / "tree")]
+    elif kind != "missing":
+        write_images(path, ["a", "b"], 20)
+        full = {"full export folder": path / "a", "export folder inside": path / "new"}
+        more = ["--export-folder", str(full[kind])] if kind in full else ["--out", str(path / "run")]
+    place = [] if "--out" in more else ["--out", str(tmp_path / "run")]
+    assert main(["clean", str(path), *more, *place, *QUICK]) == 2
+    assert not list(tmp_path.rglob("checkpoint")), "told before anything is trained"
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert BAD[kind] in error
     assert error.count("\n") == 1
 
 
-def test_odd_trees_are_fine(tmp_path: Path) -> None:
-    """Nested folders, an empty class, a class with one image, mixed sizes, links in a circle, unreadable files."""
+def test_odd_trees_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nested folders, an empty class, a class with one image, mixed sizes, links in a circle or to other classes,
+    unreadable files, names that are no text."""
     write_images(tmp_path / "in", ["a", "b"], 30)
     deep = tmp_path / "in" / "a" / "deeper" / "still"
     deep.mkdir(parents=True)
@@ -162,14 +194,74 @@ def test_odd_trees_are_fine(tmp_path: Path) -> None:
     (tmp_path / "in" / "single").mkdir()
     Image.new("RGB", (9, 12), "blue").save(tmp_path / "in" / "single" / "only.png")
     (tmp_path / "in" / "b" / "circle").symlink_to(tmp_path / "in" / "b", target_is_directory=True)
+    (tmp_path / "in" / "b" / "up").symlink_to(tmp_path / "in", target_is_directory=True)
+    (tmp_path / "in" / "b" / "beside").symlink_to(tmp_path / "in" / "a", target_is_directory=True)
     (tmp_path / "in" / "b" / "broken.png").write_bytes(b"no")
-    assert main(["clean", str(tmp_path / "in"), "--out", str(tmp_path / "run"), *QUICK]) == 0
+    with contextlib.suppress(OSError):  # some file systems take only text
+        os.link(deep / "large.jpg", os.fsencode(tmp_path) + b"/in/a/caf\xe9.jpg")
+    assert main(["clean", str(tmp_path / "in"), "--out", str(tmp_path / "run"), *QUICK[:-1]]) == 0
+    said = capsys.readouterr().out
+    assert "1 with a single image, from which little can be learned: single" in said
+    assert "left out, listed in skipped.csv: " in said
+    assert "empty/: the class folder has no images" in said
     ids = [row["id"] for row in rows_of(tmp_path / "run" / "labels.csv")]
     assert "a/deeper/still/large.jpg" in ids
     assert "single/only.png" in ids
     assert len(ids) == len(set(ids)) == 32
     skipped = {row["id"]: row["reason"] for row in rows_of(tmp_path / "run" / "skipped.csv")}
-    assert skipped.keys() == {"empty/", "b/broken.png"}
+    assert skipped.keys() - {"a/caf\\udce9.jpg"} == {"empty/", "b/broken.png"}
+
+
+def test_folders_that_cannot_be_read_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_images(tmp_path, ["a", "b"], 30)
+    for name in ("a/closed", "shut"):
+        (tmp_path / name).mkdir()
+    real = os.scandir
+
+    def scandir(place: Any) -> Any:  # to the user that runs tests no folder may be closed
+        if Path(place).name in ("closed", "shut"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+        return real(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    skipped = dict(own.load(tmp_path, 16, 3).skipped)
+    assert skipped.keys() == {"a/closed/", "shut/"}
+    assert all("cannot be read" in reason for reason in skipped.values())
+
+
+def test_labels_never_share_a_folder_of_the_corrected_tree(tmp_path: Path) -> None:
+    from plremix.training import export_tree
+
+    labels = [
+        "a/b",
+        "a_b",
+        "a\nb",
+        "x" * 150 + "1" + "x" * 100,
+        "x" * 150 + "2" + "x" * 100,
+        "\U0001f600" * 63,
+        "..",
+        "",
+    ]
+    rows = []
+    for index, label in enumerate(labels):
+        (tmp_path / f"{index}.png").write_bytes(b"image")
+        rows.append([f"{index}.png", label, label, "keep"])
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    run.corrected.write_text(csv_text(["id", "given_label", "corrected_label", "action"], rows), encoding="utf-8")
+    assert export_tree(run, tmp_path / "list.csv", tmp_path / "tree") == len(labels)
+    folders = list((tmp_path / "tree").iterdir())
+    assert len(folders) == len(labels)
+    assert all(len(list(folder.iterdir())) == 1 for folder in folders)
+
+
+def test_names_come_back_from_a_sheet_as_they_were() -> None:
+    for name in ("=1+1", "'=1+1", "''-x", "'plain'", "", "'", "@a", "a=b", "\tx"):
+        cell = harmless(name)
+        assert isinstance(cell, str)
+        assert cell[:1] not in FORMULA
+        assert plain_cell(cell) == name
+    assert harmless(-1.5) == -1.5
 
 
 def test_export_refuses_to_write_where_something_is(tmp_path: Path, tiny_file: Path) -> None:

@@ -59,6 +59,14 @@ def test_it_works_in_a_pipeline_and_in_cross_validation() -> None:
     assert cross_val_score(model, images, given, cv=2).shape == (2,)
 
 
+def test_a_second_fit_keeps_the_folder_of_the_first(tmp_path: Path) -> None:
+    images, given, _ = data()
+    model = PLReMixClassifier(epochs=1, random_state=0, device="cpu", out=tmp_path / "run")
+    assert model.fit(images, given).out_ == tmp_path / "run"
+    assert model.fit(images, given).out_ == tmp_path / "run-2"
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_bad_input_is_told() -> None:
     images, given, _ = data()
     model = PLReMixClassifier(epochs=1)
@@ -68,5 +76,10 @@ def test_bad_input_is_told() -> None:
         model.fit(images, given[:5])
     with pytest.raises(InputError, match="one class only"):
         model.fit(images, np.zeros(60))
+    with pytest.raises(InputError, match="missing or infinite"):
+        model.fit(images, np.where(np.arange(60) < 5, np.nan, np.arange(60) % 3))
+    for wrong in ({"epochs": 2.0}, {"batch_size": "8"}, {"kappa": -1}, {"lambda_u": "x"}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))} must be"):
+            PLReMixClassifier(**{"epochs": 1, **wrong}).fit(images, given)
     with pytest.raises(Exception, match="not fitted"):
         model.predict(images)

@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -97,8 +98,9 @@ def test_odd_data_trains_through(tmp_path: Path, parts: str, case: str) -> None:
     elif case == "three images":
         values = only(values, np.arange(3))
     elif case == "imbalance 1:50":
-        values = blobs(count=306, classes=3)
-        values = only(values, (values["y_true"] != 2) | (np.arange(306) < 12))
+        values = blobs(count=306, classes=3, wrong=0.0)
+        values = only(values, (values["y_true"] != 2) | (np.arange(306) < 6))
+        assert np.bincount(values["y_train"]).tolist() == [102, 102, 2]
     elif case == "colour":
         values = blobs(channels=3, side=12)
     elif case == "blank images":
@@ -108,7 +110,10 @@ def test_odd_data_trains_through(tmp_path: Path, parts: str, case: str) -> None:
     finite_run(tmp_path, values, **changes)
 
 
-def test_a_scored_loss_that_is_not_finite_does_not_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parts", ["mixture1d", *PARTS])
+def test_a_scored_loss_that_is_not_finite_does_not_spread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str
+) -> None:
     from plremix.methods.learner import Learner
 
     real = Learner.predict
@@ -120,9 +125,79 @@ def test_a_scored_loss_that_is_not_finite_does_not_spread(tmp_path: Path, monkey
         return out
 
     monkeypatch.setattr(Learner, "predict", broken)
-    for split in ("mixture1d", "mixture2d", "neighbours"):
-        (tmp_path / split).mkdir()
-        finite_run(tmp_path / split, blobs(), split=split)
+    finite_run(tmp_path, blobs(), **PARTS.get(parts, {"split": parts}))
+
+
+@pytest.mark.parametrize("parts", ["mixture1d", *PARTS])
+def test_losses_that_are_all_the_same_train_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str
+) -> None:
+    from plremix.methods.learner import Learner, Predictions
+
+    real = Learner.predict
+
+    def constant(self: Any, *given: Any) -> Any:
+        out = real(self, *given)
+        return Predictions(torch.zeros_like(out.logits), torch.ones_like(out.embeddings))
+
+    monkeypatch.setattr(Learner, "predict", constant)
+    finite_run(tmp_path, blobs(), **PARTS.get(parts, {"split": parts}))
+
+
+@pytest.mark.parametrize("parts", list(PARTS))
+@pytest.mark.parametrize("clean", ["nobody", "one", "all but one", "everybody"])
+def test_a_side_that_is_empty_or_has_one_sample_trains_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: str, clean: str
+) -> None:
+    from plremix.methods import codivide
+
+    def lopsided(name: str) -> Any:
+        real = codivide.SPLITS[name]
+
+        def divide(*given: Any) -> Any:
+            splits = real(*given)
+            count = len(splits[0].is_clean)
+            first = {"nobody": 0, "one": 1, "all but one": count - 1, "everybody": count}[clean]
+            return [split._replace(is_clean=torch.arange(count) < first) for split in splits]
+
+        return divide
+
+    name = PARTS[parts]["split"]
+    monkeypatch.setitem(codivide.SPLITS, name, lopsided(name))
+    finite_run(tmp_path, blobs(), **PARTS[parts])
+
+
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+from plremix.cli import main
+
+real, left = os.fsync, [int(sys.argv[1])]
+
+def fsync(descriptor):
+    if os.readlink(f"/proc/self/fd/{descriptor}").endswith("last.pt.writing"):
+        left[0] -= 1
+        if left[0] == 0:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)  # only half of it had reached the disk
+            os.kill(os.getpid(), signal.SIGKILL)
+    real(descriptor)
+
+os.fsync = fsync
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc to see which file is written")
+def test_a_kill_while_the_checkpoint_is_written_loses_nothing(tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", **blobs())
+    words = ["train", str(tmp_path / "own.npz"), *SMALL, "--epochs", "3"]
+    assert main([*words, "--out", str(tmp_path / "straight")]) == 0
+    killed = [*words, "--out", str(tmp_path / "killed"), "--resume"]
+    for write in ("2", "1"):  # of the checkpoint, in this process
+        done = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, write, *killed])
+        assert done.returncode == -signal.SIGKILL
+        assert (tmp_path / "killed" / "checkpoint" / "last.pt.writing").exists()
+    assert main(killed) == 0
+    assert contents(tmp_path / "straight", *EXACT) == contents(tmp_path / "killed", *EXACT)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")

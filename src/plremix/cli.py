@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
 import tyro
 
@@ -24,9 +24,13 @@ from plremix.config import CoDivideConfig, Config, Integers, read_config
 from plremix.errors import InputError
 from plremix.memory import keep_freed_memory
 
+if TYPE_CHECKING:
+    from plremix.data.dataset import LabelledImages
+
 Arguments = list[str]
 Parsed = TypeVar("Parsed")
 Flags = TypeVar("Flags", bound="RunFlags")
+NAMED = 3  # classes or files that a line names
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.close()
             return 0
         place = f" ({error.filename})" if error.filename else ""
-        print(f"error: {error.strerror or error}{place}; what was finished is kept, --resume goes on", file=sys.stderr)
+        kept = "; what was finished is kept, --resume goes on" if words[0] in ("train", "clean", "demo") else ""
+        print(f"error: {error.strerror or error}{place}{kept}", file=sys.stderr)
+        return 2
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "memory" not in str(error):  # torch has no error of its own for it
+            raise
+        print("error: out of memory; a smaller --batch-size, --image-size or --network needs less", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command with --resume goes on from the last finished epoch", file=sys.stderr)
@@ -51,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: Arguments) -> int:
-    if words[:1] == ["--version"]:
+    if "--version" in words:
         print(f"plremix {__version__}")
         return 0
     if not words or words[0] in ("-h", "--help"):
@@ -207,12 +217,16 @@ def clean(words: Arguments) -> None:
         return
     flags, config = _clean_arguments(words)
     out = flags.out or _clean_folder(config.data)
-    from plremix.training import budget, export_tree, load_data
+    from plremix.training import budget, check_target, export_tree, load_data
     from plremix.training import train as run
     from plremix.training.folder import RunFolder
 
-    folder, data = RunFolder(out), None
+    folder, data, source = RunFolder(out), None, Path(config.data)
     folder.check_free(flags.resume)
+    if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
+        raise InputError(f"the run folder {out} lies inside {source}, whose sub-folders are classes: add --out DIR")
+    if flags.export_folder is not None:
+        check_target(source, flags.export_folder)
     seconds = None if flags.time_budget is None else budget.parse_time(flags.time_budget)
     if not folder.config.exists():
         data = load_data(config)
@@ -222,11 +236,11 @@ def clean(words: Arguments) -> None:
             expected *= epochs / config.epochs
             config = recipes.scaled(config, epochs)
         if not flags.quiet:
-            _print_plan(config, len(data), len(data.classes), tuple(data.images.shape[1:]), expected)
+            _print_plan(config, data, expected)
     summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet), data=data)
     exported = None
     if flags.export_folder is not None:
-        exported = export_tree(folder, Path(config.data), flags.export_folder)
+        exported = export_tree(folder, source, flags.export_folder)
     if not flags.quiet:
         _print_findings(summary.get("findings", []))
         count = summary["images"]
@@ -244,13 +258,23 @@ def clean(words: Arguments) -> None:
 
 
 def _clean_folder(data: str) -> Path:
-    return Path("runs") / f"clean-{Path(data).stem}"
+    source = Path(data).resolve()  # `.` has a name, too
+    return Path("runs") / f"clean-{source.name if source.is_dir() else source.stem}"
 
 
-def _print_plan(config: Config, images: int, classes: int, shape: tuple[int, ...], expected: float) -> None:
-    """What was chosen, and how long it will take."""
-    kind = "grey" if shape[0] == 1 else "colour"
-    print(f"{images:,} images of {classes} classes, {kind}, at {shape[1]}x{shape[2]} pixels")
+def _print_plan(config: Config, data: LabelledImages, expected: float) -> None:
+    """What was found and chosen, and how long it will take."""
+    channels, height, width = data.images.shape[1:]
+    kind = "grey" if channels == 1 else "colour"
+    print(f"{len(data):,} images of {len(data.classes)} classes, {kind}, at {height}x{width} pixels")
+    counts = data.given_labels.bincount(minlength=len(data.classes)).tolist()
+    if alone := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
+        shown = ", ".join(alone[:NAMED]) + (", ..." if len(alone) > NAMED else "")
+        print(f"{len(alone)} with a single image, from which little can be learned: {shown}")
+    if data.skipped:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in data.skipped[:NAMED])
+        more = "; ..." if len(data.skipped) > NAMED else ""
+        print(f"left out, listed in skipped.csv: {len(data.skipped):,} ({reasons}{more})")
     chosen = f"{config.network}, {config.weak_view} and {config.strong_view} views, batches of {config.batch_size}"
     print(f"chosen: {chosen}, {config.epochs} epochs (flags of the same names change it: --network, --epochs, ...)")
     waits = isinstance(config, CoDivideConfig) and config.waits_with_contrast
@@ -329,14 +353,16 @@ def analyze(words: Arguments) -> None:
 def demo(words: Arguments) -> None:
     """plremix demo [flags]"""
     flags = _parse(DemoFlags, words, "plremix demo", DemoFlags())
-    out = flags.out or _free_folder(Path("runs") / "demo", flags.resume)
+    from plremix.training import train as run
+    from plremix.training.folder import free_folder
+
+    usual = Path("runs") / "demo"
+    out = flags.out or (usual if flags.resume else free_folder(usual))
     seed = ["--seed", str(flags.seed)]
     runs = [
         _parse_settings(recipes.build("digits-sym-80", method, flags.epochs), seed)
         for method in ("cross-entropy", "plremix")
     ]
-    from plremix.training import train as run
-
     if not flags.quiet:
         print("1,400 hand-written digits, 80 % of the labels drawn at random (72 % wrong), 397 clean ones to test on")
     rows = []
@@ -567,14 +593,6 @@ def _progress(quiet: bool) -> Any:
     if quiet:
         return progress.Silent
     return progress.Bar if sys.stderr.isatty() else progress.Lines
-
-
-def _free_folder(path: Path, resume: bool) -> Path:
-    """The demo may be run again: the default folder gets a number."""
-    number, free = 2, path
-    while free.exists() and not resume:
-        free, number = path.with_name(f"{path.name}-{number}"), number + 1
-    return free
 
 
 def _print_table(rows: list[tuple[str, dict[str, Any]]]) -> None:

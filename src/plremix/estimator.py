@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import numbers
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from plremix import recipes
 from plremix.config import CoDivideConfig
 from plremix.data.dataset import images_from_array
+from plremix.data.sheets import plain_cell
 from plremix.errors import InputError
 from plremix.networks import Ensemble, load
 from plremix.training import budget, has_gpu, load_data, train
-from plremix.training.folder import harmless
+from plremix.training.folder import free_folder
 from plremix.training.progress import Lines, Silent
 
 CHUNK = 256  # images at a time
@@ -32,7 +34,8 @@ class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Images are uint8 (N, H, W) or (N, H, W, channels). What is None or "auto" is chosen from the data. `kappa` is where
     PLR's number of likely classes starts; it falls to 1 as in the paper. `time_budget` is seconds, or text like "30m".
-    `out` keeps the run folder (report, lists, model); without it the run is thrown away after `fit`.
+    `out` keeps the run folder (report, lists, model), as `out_`; where there is one already, the next gets a number.
+    Without it the run is thrown away after `fit`.
 
     After `fit`: `classes_`; and for each training image `label_score_` (0 to 1, low = likely wrong), `is_label_issue_`
     and `predicted_label_`.
@@ -71,17 +74,20 @@ class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"y must have one label for each of the {len(images)} images, got the shape {labels.shape}"
             )
-        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+            raise InputError("y has missing or infinite values (NaN, inf): leave those images out")
+        self.classes_, class_numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y has one class only ({self.classes_[0]!r}): at least two are needed")
         with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "run" if self.out is None else Path(self.out)
+            folder = Path(scratch) / "run" if self.out is None else free_folder(Path(self.out))
             file = Path(scratch) / "data.npz"
-            np.savez(file, x_train=images, y_train=numbers, classes=self.classes_.astype(str))
+            np.savez(file, x_train=images, y_train=class_numbers, classes=self.classes_.astype(str))
             config = self._config(file, images.shape)
             train(config, folder, progress=Lines if self.verbose else Silent)
             self.model_ = load(folder)
             self._read_labels(folder / "labels.csv")
+        self.out_ = None if self.out is None else folder
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -100,6 +106,9 @@ class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _config(self, file: Path, shape: tuple[int, ...]) -> CoDivideConfig:
+        _check_numbers(epochs=self.epochs, batch_size=self.batch_size, kappa=self.kappa)
+        if self.lambda_u != "auto" and not isinstance(self.lambda_u, numbers.Real):
+            raise InputError(f"lambda_u must be a number or 'auto', got {self.lambda_u!r}")
         channels = shape[3] if len(shape) == 4 else 1
         gpu = self.device != "cpu" and has_gpu()
         settings = recipes.for_own_images(shape[0], len(self.classes_), min(shape[1:3]), channels, gpu)
@@ -133,7 +142,13 @@ class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read_labels(self, file: Path) -> None:
         with open(file, newline="", encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
-        number = {harmless(name): index for index, name in enumerate(self.classes_.astype(str))}
+        number = {name: index for index, name in enumerate(self.classes_.astype(str))}
         self.label_score_ = np.array([float(row["label_score"]) for row in rows])
         self.is_label_issue_ = np.array([row["is_label_issue"] == "True" for row in rows])
-        self.predicted_label_ = self.classes_[[number[row["predicted_label"]] for row in rows]]
+        self.predicted_label_ = self.classes_[[number[plain_cell(row["predicted_label"])] for row in rows]]
+
+
+def _check_numbers(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, numbers.Integral) or value < 0):
+            raise InputError(f"{name} must be a whole number from 0 up, got {value!r}")

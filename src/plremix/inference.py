@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +9,7 @@ import torch
 from torch import Tensor
 
 from plremix.data.files import ImageFiles, check_files
+from plremix.data.sheets import csv_text
 from plremix.data.sources.folder import ENDINGS, images_below
 from plremix.errors import InputError
 from plremix.networks import load
@@ -27,15 +26,14 @@ def predict_files(run: Path, path: Path, *, proba: bool = False, networks: Liter
     usable, _ = check_files(files, names)
     side, resize = max(model.side), max(model.resize, 0)
     images = ImageFiles([files[at] for at in usable], side, resize=resize or None, channels=len(model.mean))
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer)
-    writer.writerow(["id", "predicted_label", "confidence", *(f"proba_{name}" for name in model.classes if proba)])
+    header = ["id", "predicted_label", "confidence", *(f"proba_{name}" for name in model.classes if proba)]
+    rows: list[list[object]] = []
     for start in range(0, len(images), CHUNK):
         probabilities = model(_at_size(images[start : start + CHUNK], model.side))
         for place, row in zip(usable[start : start + CHUNK], probabilities.tolist(), strict=True):
             best = max(range(len(row)), key=row.__getitem__)
-            writer.writerow([names[place], model.classes[best], row[best], *(row if proba else [])])
-    return buffer.getvalue()
+            rows.append([names[place], model.classes[best], row[best], *(row if proba else [])])
+    return csv_text(header, rows)
 
 
 def _files(path: Path) -> tuple[list[Path], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,13 @@ def without(name: str) -> dict[str, np.ndarray]:
         ({"y_train": np.full(60, -1)}, "from 0 up"),
         ({"y_train": np.full(60, np.nan)}, "NaN"),
         ({"y_train": np.full(60, 0.5)}, "fractions"),
+        ({"y_train": np.full(60, np.inf)}, "infinite"),
         ({"y_train": np.array(["a"] * 60)}, "whole numbers"),
         ({"x_test": np.zeros((10, 9, 9), np.uint8), "y_test": np.zeros(10, int)}, "like x_train's"),
         ({"y_train": np.full(60, 4294967295)}, "there is a label 4294967295, but only 60 images"),
         ({"y_true": np.zeros(3, int)}, "y_true must have one label"),
         ({"classes": np.array(["a", "b"])}, "name each of the 3 classes"),
+        ({"classes": np.array(["a", "b", "a"])}, "name each of the 3 classes once"),
         (
             {key: np.zeros(60 if key != "y_test" else 30, int) for key in ("y_train", "y_true", "y_test")},
             "at least two",
@@ -101,7 +104,8 @@ class Payload:
 
 
 @pytest.mark.parametrize(
-    "kind", ["object array", "pickle", "junk", "truncated", "damaged", "single array", "missing", "no labels"]
+    "kind",
+    ["object array", "pickle", "junk", "truncated", "damaged", "header", "single array", "missing", "no labels"],
 )
 def test_files_that_cannot_be_read_are_told_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -122,6 +126,11 @@ def test_files_that_cannot_be_read_are_told_and_never_run(
         content = bytearray(path.read_bytes())
         content[200:260] = b"\xff" * 60
         path.write_bytes(content)
+    elif kind == "header":
+        header = b"{'descr': (" + b" " * 52 + b"\n"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("x_train.npy", "y_train.npy"):
+                archive.writestr(name, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
     elif kind == "single array":
         np.save(tmp_path / "one.npy", np.zeros(3))
         (tmp_path / "one.npy").rename(path)

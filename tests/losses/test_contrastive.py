@@ -205,6 +205,23 @@ def test_half_precision_embeddings_do_not_overflow() -> None:
         assert torch.isfinite(loss)
 
 
+@pytest.mark.parametrize("flat", [True, False])
+def test_inside_autocast_the_loss_is_that_of_full_precision(flat: bool) -> None:
+    embeddings = torch.randn(8, 2, 16, generator=torch.Generator().manual_seed(0))
+    keys = torch.randn(4, 16, generator=torch.Generator().manual_seed(1))
+    negatives = torch.ones(8, 12, dtype=torch.bool) & ~torch.eye(8, 12, dtype=torch.bool)
+    losses, gradients = [], []
+    for mixed in (False, True):
+        own = embeddings.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.float16, enabled=mixed):
+            loss = contrastive_loss(own, negatives, keys=keys, flat=flat, temperature=0.05)
+        loss.backward()
+        losses.append(loss.detach())
+        gradients.append(own.grad)
+    assert torch.equal(losses[0], losses[1])
+    assert torch.equal(gradients[0], gradients[1])
+
+
 def test_negatives_of_a_wrong_shape_are_told() -> None:
     with pytest.raises(ValueError, match=r"negatives must be \(4, 6\)"):
         contrastive_loss(torch.randn(4, 2, 3), torch.ones(4, 4, dtype=torch.bool), keys=torch.randn(2, 3))

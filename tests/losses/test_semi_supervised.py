@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from plremix.losses import (
+    mean_softmax,
     mixup,
     negative_entropy,
     prior_penalty,
@@ -81,3 +82,15 @@ def test_half_precision_logits_do_not_overflow() -> None:
     for loss in (soft_cross_entropy(logits, torch.eye(2)), prior_penalty(logits), negative_entropy(logits)):
         assert loss.dtype == torch.float32
         assert torch.isfinite(loss)
+
+
+def test_half_precision_logits_and_targets_lose_nothing_on_the_way() -> None:
+    draws = torch.Generator().manual_seed(0)
+    logits, targets = torch.randn(16, 10, generator=draws).half(), torch.rand(16, 10, generator=draws).half()
+    for measure in (
+        lambda one, other: squared_error(one, other),
+        lambda one, other: mean_softmax([one, other]),
+        lambda one, other: sharpen(other, 0.5),
+    ):
+        exact = measure(logits.double(), targets.double())
+        assert torch.allclose(measure(logits, targets).double(), exact, atol=1e-6, rtol=1e-5)

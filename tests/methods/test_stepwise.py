@@ -47,6 +47,23 @@ def test_the_smallest_losses_are_kept() -> None:
     assert smallest(losses, 0.0).tolist() == [1], "a batch is never empty"
 
 
+def test_mixup_learns_from_blended_images_with_blended_labels(tiny: LabelledImages) -> None:
+    method = method_on(tiny, config_of("mixup"))
+    mine = torch.arange(6)
+    weak = torch.randn(6, *tiny.images.shape[1:], generator=torch.Generator().manual_seed(0))
+    method.learners[0].network.eval()  # batch norm does not depend on who is in the batch
+    loss = method.losses(mine, weak, epoch=2, step=3, steps=9)["loss"]
+    share = beta(method.config.mixup_alpha, generator(0, "share", 2, 3))
+    partners = torch.randperm(6, generator=generator(0, "mixup", 2, 3, 0)).tolist()
+    assert 0 < share < 1
+    naive = 0.0
+    for one, other in enumerate(partners):
+        blended = share * weak[one] + (1 - share) * weak[other]
+        scores = method.learners[0].network(blended[None]).logits[0].detach().log_softmax(0)
+        naive -= float(share * scores[tiny.given_labels[one]] + (1 - share) * scores[tiny.given_labels[other]]) / 6
+    assert float(loss.detach()) == pytest.approx(naive, abs=1e-5)
+
+
 def test_co_teaching_trains_each_network_on_the_others_choice() -> None:
     draws = torch.Generator().manual_seed(0)
     logits = [torch.randn(10, 3, generator=draws) for _ in range(2)]

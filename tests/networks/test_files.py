@@ -69,6 +69,28 @@ def test_a_file_of_somebody_else_is_told(tmp_path: Path) -> None:
         plremix.load(tmp_path / "nowhere")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("classes", ["cat"]),
+        ("classes", [1, 2, 3]),
+        ("input_size", [0, 0]),
+        ("input_size", [8]),
+        ("mean", [0.3, 0.3, 0.3]),
+        ("std", [0.0]),
+        ("std", [float("nan")]),
+    ],
+)
+def test_words_of_a_file_that_do_not_fit_its_weights_are_told(tmp_path: Path, name: str, value: object) -> None:
+    (tmp_path / "good.safetensors").write_bytes(model_bytes(ensemble()))
+    with safe_open(tmp_path / "good.safetensors", framework="pt") as archive:
+        tensors = {key: archive.get_tensor(key) for key in archive.keys()}  # noqa: SIM118 (not a dict)
+        metadata = archive.metadata()
+    save_file(tensors, tmp_path / "model.safetensors", {**metadata, name: json.dumps(value)})
+    with pytest.raises(InputError, match=f"its {name} cannot be right"):
+        plremix.load(tmp_path)
+
+
 def test_images_of_the_wrong_kind_are_told() -> None:
     with pytest.raises(ValueError, match=r"expected uint8 images \(n, 1, height, width\)"):
         ensemble()(images().float())

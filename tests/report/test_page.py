@@ -13,7 +13,7 @@ import pytest
 from helpers import method_on, small_config, small_cross_entropy
 
 from plremix.data.dataset import LabelledImages
-from plremix.report import write_report
+from plremix.report import figures, write_report
 
 
 def page(
@@ -48,6 +48,22 @@ def test_it_shows_curves_split_and_the_most_suspicious_images(tmp_path: Path, ti
     assert [row[3] for row in rows] == sorted(row[3] for row in rows), "least believable first"
     assert all(row[5].startswith("data:image/png;base64,") for row in rows)
     assert re.search(r"Of 60 training images in 3 classes, \d+ labels\s+look wrong", html)
+
+
+def test_marks_belong_to_one_run_on_one_set_of_labels(tmp_path: Path, tiny: LabelledImages) -> None:
+    html = page(tmp_path, tiny)
+    assert payload(page(tmp_path, tiny))["run"] == payload(html)["run"], "the same run written anew keeps them"
+    named = replace(tiny, classes=("apple", "pear", "plum"))
+    given = replace(tiny, given_labels=tiny.given_labels.flip(0))
+    others = [page(tmp_path, named), page(tmp_path, given), page(tmp_path, tiny, seed=1)]
+    assert len({payload(other)["run"] for other in (html, *others)}) == 4
+
+
+def test_without_test_images_and_truth_there_is_no_empty_figure() -> None:
+    history = [{"epoch": epoch, "phase": "warmup", "loss": 1.0} for epoch in range(3)]
+    assert "Accuracy" not in figures.curves(history)
+    assert "Accuracy" in figures.curves([{**line, "test_accuracy": 0.5} for line in history])
+    assert "Accuracy" in figures.curves([{**line, "clean_precision": 0.5} for line in history])
 
 
 def test_it_asks_nobody_for_anything(tmp_path: Path, tiny: LabelledImages) -> None:

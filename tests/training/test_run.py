@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from plremix.data.sources import arrays
 from plremix.errors import InputError
 from plremix.training import run as run_module
 from plremix.training import train
-from plremix.training.checkpoint import load_checkpoint, save_checkpoint
+from plremix.training.checkpoint import PARTS, load_checkpoint, save_checkpoint
 from plremix.training.folder import RunFolder
 
 EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "noise.json", "model.safetensors")
@@ -30,6 +31,10 @@ EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "noise.json", "m
 def rows(path: Path) -> list[dict[str, str]]:
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def history_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int, error: type[BaseException] = KeyboardInterrupt) -> None:
@@ -62,7 +67,7 @@ def test_a_finished_run_leaves_every_file_it_promises(tmp_path: Path, tiny_file:
     assert summary["noise_rate"] == pytest.approx(wrong.mean())
     assert set(summary["detection"]) == {"auroc", "average_precision", "precision", "recall"}
 
-    history = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    history = history_of(out)
     assert [line["epoch"] for line in history] == [0, 1, 2]
     assert all("seconds" not in line for line in history)
     assert len((out / "timing.jsonl").read_text().splitlines()) == 3
@@ -147,13 +152,43 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume(tmp_path: Path, tin
     assert again["status"] == "done"
 
 
+def test_files_of_somebody_else_are_not_overwritten(tmp_path: Path, tiny_file: Path) -> None:
+    (tmp_path / "labels.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"files that a run would overwrite \(labels\.csv\)"):
+        train(small_cross_entropy(data=str(tiny_file), epochs=1), tmp_path)
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_a_run_that_diverged_leaves_files_that_are_json(tmp_path: Path, tiny_file: Path) -> None:
+    train(small_cross_entropy(data=str(tiny_file), epochs=3, lr=1e30), tmp_path / "run")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    history = [json.loads(line, parse_constant=refuse) for line in lines]
+    assert history[-1]["loss"] is None
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text(), parse_constant=refuse)
+    assert summary["findings"], "and it is told"
+
+
 def test_a_folder_of_another_config_is_refused_with_the_differences(tmp_path: Path, tiny_file: Path) -> None:
     train(small_cross_entropy(data=str(tiny_file), epochs=1), tmp_path / "run")
     with pytest.raises(InputError, match=r"epochs was 1 and is 2; lr was 0\.02 and is 0\.1"):
         train(small_cross_entropy(data=str(tiny_file), epochs=2, lr=0.1), tmp_path / "run", resume=True)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "junk", "foreign"])
+DAMAGES: dict[str, dict[str, Any]] = {  # parts of a checkpoint that cannot be theirs
+    "no settings": {"config": 5},
+    "a history that is none": {"history": ["x"]},
+    "a history that is text": {"history": "x"},
+    "times of nothing": {"seconds": []},
+    "no time": {"pretrain_seconds": "x"},
+    "no method": {"method": None},
+}
+
+
+@pytest.mark.parametrize("damage", ["truncated", "junk", "foreign", "some bytes", *DAMAGES])
 def test_a_checkpoint_that_cannot_be_used_is_told_and_kept(tmp_path: Path, tiny_file: Path, damage: str) -> None:
     config, out = small_config(data=str(tiny_file)), tmp_path / "run"
     train(config, out)
@@ -163,6 +198,15 @@ def test_a_checkpoint_that_cannot_be_used_is_told_and_kept(tmp_path: Path, tiny_
         path.write_bytes(path.read_bytes()[:1000])
     elif damage == "junk":
         path.write_bytes(b"junk")
+    elif damage == "some bytes":
+        content = bytearray(path.read_bytes())
+        with zipfile.ZipFile(path) as archive:
+            largest = max(archive.infolist(), key=lambda part: part.file_size)
+        middle = largest.header_offset + 200 + largest.file_size // 2
+        content[middle : middle + 8] = bytes(byte ^ 0xFF for byte in content[middle : middle + 8])
+        path.write_bytes(content)
+    elif damage in DAMAGES:
+        torch.save({**torch.load(path, weights_only=True), **DAMAGES[damage]}, path)
     else:
         torch.save({"weights": torch.zeros(3)}, path)
     before = contents(out, "checkpoint/last.pt", *EXACT)
@@ -173,14 +217,15 @@ def test_a_checkpoint_that_cannot_be_used_is_told_and_kept(tmp_path: Path, tiny_
 
 def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "last.pt"
-    save_checkpoint(path, {"value": 1})
+    parts = {name: kind() if isinstance(kind, type) else 0 for name, kind in PARTS.items()}
+    save_checkpoint(path, {**parts, "value": 1})
 
     def break_off(descriptor: int) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "fsync", break_off)
     with pytest.raises(OSError, match="no space"):
-        save_checkpoint(path, {"value": 2})
+        save_checkpoint(path, {**parts, "value": 2})
     assert load_checkpoint(path)["value"] == 1
     assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
 
@@ -252,6 +297,15 @@ def test_the_model_file_holds_the_averaged_weights(tmp_path: Path, tiny_file: Pa
         assert same_state(dict(network.state_dict()), dict(learner["shown"]))
 
 
+def test_a_damaged_list_of_labels_is_told(tmp_path: Path, tiny_file: Path) -> None:
+    config = small_cross_entropy(data=str(tiny_file), epochs=1)
+    train(config, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").unlink()
+    (tmp_path / "run" / "noise.json").write_bytes(b"\xff\xfe[0")
+    with pytest.raises(InputError, match="the labels have changed"):
+        train(config, tmp_path / "run", resume=True)
+
+
 def test_labels_that_changed_since_the_run_began_are_told(tmp_path: Path, tiny_file: Path) -> None:
     config = small_cross_entropy(data=str(tiny_file), epochs=1)
     train(config, tmp_path / "run")
@@ -279,7 +333,7 @@ def test_a_run_without_test_set_or_truth_has_neither_in_its_files(tmp_path: Path
     assert "detection" not in summary
     assert "noise_rate" not in summary
     assert summary["noise_rate_estimate"] is not None
-    history = RunFolder(tmp_path / "run").read_history()
+    history = history_of(tmp_path / "run")
     assert not any("accuracy" in name or name.startswith("clean_auroc") for line in history for name in line)
 
 
@@ -312,7 +366,7 @@ def test_tensorboard_gets_every_epoch(tmp_path: Path, tiny_file: Path) -> None:
     train(small_config(data=str(tiny_file), log="tensorboard"), tmp_path / "run")
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
-    history = RunFolder(tmp_path / "run").read_history()
+    history = history_of(tmp_path / "run")
     written = [(event.step, event.value) for event in events.Scalars("test_accuracy")]
     assert written == [(line["epoch"], pytest.approx(line["test_accuracy"])) for line in history]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +44,7 @@ class OpenedRun:
                     break
                 if not isinstance(line, dict):
                     break
-                lines.append(line)
+                lines.append({name: math.nan if value is None else value for name, value in line.items()})
         return lines
 
     @property

@@ -123,8 +123,8 @@ def labels_from_array(array: NDArray[np.generic], name: str, count: int) -> Tens
     if array.ndim != 1 or len(array) != count:
         raise InputError(f"{name} must have one label for each of the {count} images, got the shape {array.shape}")
     if array.dtype.kind == "f":
-        whole = np.nan_to_num(array.astype(np.float64)).astype(np.int64)
-        array = whole if np.array_equal(whole, array) else array
+        whole = np.trunc(array.astype(np.float64))
+        array = whole.astype(np.int64) if np.isfinite(whole).all() and np.array_equal(whole, array) else array
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} must hold whole numbers (class 0, 1, 2, ...), got {_describe(array)}")
     labels = array.astype(np.int64)
@@ -135,5 +135,5 @@ def labels_from_array(array: NDArray[np.generic], name: str, count: int) -> Tens
 
 def _describe(array: NDArray[np.generic]) -> str:
     if array.dtype.kind == "f":
-        return "missing values (NaN)" if np.isnan(array).any() else "fractions"
+        return "fractions" if np.isfinite(array).all() else "missing or infinite values (NaN, inf)"
     return f"{array.dtype}"

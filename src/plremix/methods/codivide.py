@@ -138,7 +138,7 @@ class CoDivide:
 
     def _divide(self, scores: list[Scores], epoch: int) -> list[Split]:
         """Each network's split of this epoch's samples, as tables of all; the first one shows the noise rate."""
-        self.guesses = [spread(one.logits, self.rows, len(self.loader)) for one in scores]
+        self.guesses = [spread(torch.nan_to_num(one.logits), self.rows, len(self.loader)) for one in scores]
         splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
         splits = [split._replace(is_clean=same_everywhere(split.is_clean)) for split in splits]
         if self.noise_rate is None:
@@ -252,7 +252,7 @@ class CoDivide:
     def next_splits(self, epoch: int) -> list[Split]:
         """The splits that the networks, as they are now, would begin that epoch with."""
         scores = self._score(torch.arange(len(self.loader)))
-        self.guesses = [one.logits for one in scores]
+        self.guesses = [torch.nan_to_num(one.logits) for one in scores]
         return self.divide(scores, self.labels, self.config, epoch)
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:

@@ -107,5 +107,13 @@ def _from_metadata(metadata: dict[str, Any], tensors: dict[str, Tensor]) -> Ense
         raise ValueError(f"it claims to hold {count} networks")
     networks = [build_network(architecture, torch.Generator()) for _ in range(count)]
     mean, std = torch.tensor(metadata["mean"]), torch.tensor(metadata["std"])
-    resize = int(metadata.get("resize", 0))
-    return Ensemble(networks, metadata["classes"], metadata["input_size"], mean, std, resize)
+    resize, side, classes = int(metadata.get("resize", 0)), metadata["input_size"], metadata["classes"]
+    fits = {
+        "classes": len(classes) == architecture.classes and all(isinstance(name, str) for name in classes),
+        "input_size": len(side) == 2 and all(isinstance(length, int) and length >= 1 for length in side),
+        "mean": mean.shape == (architecture.channels,) and bool(mean.isfinite().all()),
+        "std": std.shape == (architecture.channels,) and bool((std.isfinite() & (std > 0)).all()),
+    }
+    if wrong := [name for name, good in fits.items() if not good]:
+        raise ValueError(f"its {', '.join(wrong)} cannot be right")
+    return Ensemble(networks, classes, side, mean, std, resize)

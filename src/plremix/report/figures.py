@@ -23,9 +23,26 @@ MOST_POINTS = 2000  # a scatter of more is a blot, and a large file
 
 
 def curves(history: list[dict[str, Any]]) -> str:
-    """Accuracy on every set, and the split's against the truth, over the epochs; and the losses by name."""
+    """Accuracy on every set, and the split's against the truth, over the epochs, where there is any; and the losses by
+    name."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    known = any(name.endswith("_accuracy") or name.startswith("clean_p") for line in history for name in line)
+    axes = figure.subplots(1, 2 if known else 1, squeeze=False)[0]
+    if known:
+        _accuracies(axes[0], history)
+    right, epochs = axes[-1], [line["epoch"] + 1 for line in history]
+    names = sorted({name for line in history for name in line if name.startswith("loss")})
+    for name, style in zip(names, STYLES, strict=False):
+        label = name.removeprefix("loss_")
+        right.plot(epochs, [line.get(name, np.nan) for line in history], linestyle=style, label=label)
+    right.set(xlabel="epoch", title="Losses (mean of an epoch)")
+    mark_warmup(right, history)
+    if names:
+        right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return svg(figure)
+
+
+def _accuracies(left: Axes, history: list[dict[str, Any]]) -> None:
     epochs = [line["epoch"] + 1 for line in history]
     measured = dict.fromkeys(name for line in history for name in line if name.endswith("_accuracy"))
     for name, style in zip(measured, STYLES, strict=False):
@@ -42,16 +59,6 @@ def curves(history: list[dict[str, Any]]) -> str:
     mark_warmup(left, history)
     if left.lines:
         left.legend(fontsize=8, loc="lower right")
-
-    names = sorted({name for line in history for name in line if name.startswith("loss")})
-    for name, style in zip(names, STYLES, strict=False):
-        label = name.removeprefix("loss_")
-        right.plot(epochs, [line.get(name, np.nan) for line in history], linestyle=style, label=label)
-    right.set(xlabel="epoch", title="Losses (mean of an epoch)")
-    mark_warmup(right, history)
-    if names:
-        right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return svg(figure)
 
 
 def split(details: Arrays, is_wrong: NDArray[np.bool_] | None) -> str:

@@ -56,7 +56,7 @@ def write_report(
         split=Markup(figures.split(details, is_wrong)) if details else None,
         payload=_as_json(_payload(config, data, verdict)),
     )
-    path.write_text(html, encoding="utf-8")
+    path.write_text(html, encoding="utf-8", errors="backslashreplace")  # a path may have bytes that are no text
 
 
 def add_figures(path: Path, figures: list[tuple[str, str, str]]) -> None:
@@ -73,7 +73,8 @@ def add_figures(path: Path, figures: list[tuple[str, str, str]]) -> None:
 
 
 def _payload(config: dict[str, Any], data: LabelledImages, verdict: Verdict) -> dict[str, Any]:
-    """What the page's script works on: rows as [id, given, suggested, score, confidence, picture], worst first."""
+    """What the page's script works on: rows as [id, given, suggested, score, confidence, picture], worst first, those
+    `flagged` before the others."""
     given = data.given_labels.numpy()
     order = np.lexsort((verdict.label_score, ~verdict.is_label_issue))  # flagged ones first
     wanted = order[: max(int(verdict.is_label_issue.sum()), min(LEAST, len(order)))]
@@ -93,9 +94,9 @@ def _payload(config: dict[str, Any], data: LabelledImages, verdict: Verdict) -> 
     flagged = verdict.is_label_issue
     pairs, counts = np.unique(np.stack([given[flagged], suggested[flagged]]), axis=1, return_counts=True)
     matrix = [[int(one), int(other), int(number)] for one, other, number in zip(*pairs, counts, strict=True)]
-    name = f"{config.get('data')} {config.get('recipe')} {config.get('method')} {config.get('seed')} {len(data)}"
-    run = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return {"classes": list(data.classes), "rows": rows, "matrix": matrix, "run": run}
+    marked = [list(data.classes), config.get("data"), config.get("seed"), [row[:3] for row in rows]]
+    run = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:16]  # a browser keeps marks of all pages together
+    return {"classes": list(data.classes), "rows": rows, "flagged": int(flagged.sum()), "matrix": matrix, "run": run}
 
 
 def _as_json(payload: dict[str, Any]) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,15 @@ from plremix.errors import InputError
 from plremix.training.files import write_bytes
 
 FORMAT = 1
+PARTS: dict[str, type | tuple[type, ...]] = {  # what `_Run._save` puts into it
+    "config": dict,
+    "history": list,
+    "seconds": list,
+    "pretrain_seconds": (int, float),
+    "pretrained": int,
+    "precision": dict,
+    "method": dict,
+}
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -25,10 +35,21 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read it without running anything in it; a damaged or foreign file is an error that says so."""
     try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch itself does not look at the checksums
+        if damaged is not None:
+            raise ValueError(f"the checksum of {damaged} is wrong")
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file can break the reader anywhere
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"the checkpoint {path} is damaged or not ours: {reason}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path} is not a checkpoint of plremix (format {FORMAT})")
+    if strange := [name for name, kind in PARTS.items() if not isinstance(content.get(name), kind)]:
+        raise InputError(f"the checkpoint {path} is damaged or not ours: no {', '.join(strange)} in it")
+    history, seconds = content["history"], content["seconds"]
+    if not all(isinstance(line, dict) and "epoch" in line and "phase" in line for line in history):
+        raise InputError(f"the checkpoint {path} is damaged or not ours: its history is not one")
+    if len(seconds) != len(history) or not all(isinstance(each, (int, float)) for each in seconds):
+        raise InputError(f"the checkpoint {path} is damaged or not ours: its times are not those of its history")
     return content

@@ -22,7 +22,8 @@ def write_bytes(path: Path, content: bytes | memoryview) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode("utf-8"))
+    """In UTF-8; bytes of a path that are no text stand there as their numbers."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _flush_folder(folder: Path) -> None:

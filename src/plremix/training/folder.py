@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import importlib.metadata
 import io
 import json
+import math
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from plremix.config import SCHEMA_VERSION, Config, read_config
 from plremix.data.dataset import LabelledImages
+from plremix.data.sheets import csv_text
 from plremix.errors import InputError
 from plremix.methods.base import Arrays
 from plremix.networks import MODEL_FILE, Ensemble, model_bytes
@@ -32,7 +32,6 @@ WHERE_IT_RUNS = (
     "cache_dir",
     "download",
 )  # may change when a run goes on
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
 SURE = 0.5  # more probable than all other classes together; below, a person should look at the proposal
 
 
@@ -72,10 +71,16 @@ class RunFolder:
             raise InputError(f"the folder {self.path} cannot be written: {error.strerror or error}") from error
 
     def check_free(self, resume: bool) -> None:
-        """A folder that holds a run is not for another one."""
+        """A folder that holds a run is not for another one, and files of somebody else's are not overwritten."""
         if self.config.exists() and not resume:
             raise InputError(
                 f"{self.path} holds a run already; go on with it by --resume, choose another --out, or delete it"
+            )
+        ours = [place for place in vars(self).values() if place != self.path]
+        if not self.config.exists() and (there := [place.name for place in ours if place.exists()]):
+            raise InputError(
+                f"{self.path} holds no run, but files that a run would overwrite ({', '.join(there)}); "
+                "choose another --out"
             )
 
     def check_same(self, config: Config) -> None:
@@ -95,7 +100,7 @@ class RunFolder:
     def keep_noise(self, labels: list[int], resume: bool) -> None:
         """Write the labels that are trained on; a run that goes on must have the same."""
         text = json.dumps(labels) + "\n"
-        if resume and self.noise.exists() and self.noise.read_text(encoding="utf-8") != text:
+        if resume and self.noise.exists() and self.noise.read_bytes() != text.encode():
             raise InputError(f"the labels have changed since this run began: they differ from those in {self.noise}")
         write_text(self.noise, text)
 
@@ -132,9 +137,6 @@ class RunFolder:
     def read_summary(self) -> dict[str, Any]:
         return dict(json.loads(self.summary.read_text(encoding="utf-8")))
 
-    def read_history(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.metrics.read_text(encoding="utf-8").splitlines()]
-
     def write_model(self, model: Ensemble) -> None:
         write_bytes(self.model, model_bytes(model))
 
@@ -144,7 +146,7 @@ class RunFolder:
 
     def write_skipped(self, data: LabelledImages) -> None:
         if data.skipped:
-            _write_csv(self.skipped, ["id", "reason"], data.skipped)
+            write_text(self.skipped, csv_text(["id", "reason"], data.skipped))
 
     def write_labels(self, data: LabelledImages, verdict: Verdict, *, trusted: bool = True) -> None:
         """`labels.csv` and, from it, the proposed corrections: where networks are not to be trusted, all for review."""
@@ -153,14 +155,22 @@ class RunFolder:
         predicted = [names[label] for label in verdict.predicted.tolist()]
         rows = zip(data.ids, given, predicted, *(column.tolist() for column in _columns(verdict)), strict=True)
         header = ["id", "given_label", "predicted_label", "is_label_issue", "label_score", "confidence"]
-        _write_csv(self.labels, header, rows)
+        write_text(self.labels, csv_text(header, rows))
 
         corrected = verdict.corrected(data.given_labels.numpy())
         sure = (verdict.confidence >= SURE) & (corrected != data.given_labels.numpy()) & trusted
         action = np.where(verdict.is_label_issue, np.where(sure, "relabel", "review"), "keep").tolist()
         header = ["id", "given_label", "corrected_label", "action"]
         proposed = [names[label] for label in corrected.tolist()]
-        _write_csv(self.corrected, header, zip(data.ids, given, proposed, action, strict=True))
+        write_text(self.corrected, csv_text(header, zip(data.ids, given, proposed, action, strict=True)))
+
+
+def free_folder(path: Path) -> Path:
+    """`path`, or where that exists the first of `path`-2, `path`-3, ... that does not."""
+    number, free = 2, path
+    while free.exists():
+        free, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return free
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -183,23 +193,9 @@ def _write_arrays(path: Path, arrays: Arrays) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _write_csv(path: Path, header: list[str], rows: Iterable[tuple[object, ...]]) -> None:
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer)
-    writer.writerow(header)
-    writer.writerows([harmless(cell) for cell in row] for row in rows)
-    write_text(path, buffer.getvalue())
-
-
-def harmless(cell: object) -> object:
-    """A name that a spreadsheet would run as a formula gets an apostrophe in front, as spreadsheets do it."""
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
-
-
-def plain_cell(cell: str) -> str:
-    """A name as it was before `harmless`."""
-    return cell[1:] if cell[:1] == "'" and cell[1:2] in FORMULA and cell[1:2] else cell
-
-
 def _line(values: dict[str, Any]) -> str:
-    return json.dumps(values, allow_nan=True) + "\n"
+    """JSON has no word for what is not a number: null."""
+    finite = {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+    return json.dumps(finite, allow_nan=False) + "\n"

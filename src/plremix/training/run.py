@@ -79,7 +79,7 @@ def _prepare(config: Config, folder: RunFolder, resume: bool, data: LabelledImag
     folder.keep_noise(data.given_labels.tolist(), resume)
     folder.write_skipped(data)
     if resume and folder.checkpoint.exists():
-        saved = load_checkpoint(folder.checkpoint).get("config") or {}
+        saved = load_checkpoint(folder.checkpoint)["config"]
         unsaid = config_class(config.method)(method=config.method).as_dict()  # what earlier versions had no flag for
         if differing := differences({**unsaid, **saved}, config.as_dict()):
             raise InputError(f"{folder.checkpoint} belongs to a run with other settings: {differing}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plremix.data.sources.listed import ListedFiles
@@ -16,11 +16,19 @@ def read(path: Path) -> ListedFiles:
     """All images in a fixed order; names are paths relative to the folder."""
     found = ListedFiles()
     empty = []
-    for folder in _sub_folders(path):
-        files = list(images_below(folder))
+    classes = _sub_folders(path)
+    elsewhere = {os.path.realpath(folder) for folder in (path, *classes)}  # no link makes one class part of another
+
+    def tell(error: OSError) -> None:
+        place = Path(error.filename).relative_to(path).as_posix()
+        found.leave_out(f"{place}/", f"the folder cannot be read: {error.strerror}")
+
+    for folder in classes:
+        before = len(found.skipped)
+        files = list(images_below(folder, elsewhere, tell))
         for file in files:
             found.add(file.relative_to(path).as_posix(), file, folder.name)
-        if not files:
+        if not files and len(found.skipped) == before:
             empty.append(folder.name)
     if not found.paths:
         raise InputError(f"{path} has no images in sub-folders; expected {path}/<class>/<image>.png, .jpg, ...")
@@ -32,10 +40,13 @@ def read(path: Path) -> ListedFiles:
     return found
 
 
-def images_below(folder: Path) -> Iterator[Path]:
-    """Every file in it or deeper that is named like an image, sorted; links lead round no circles."""
-    seen: set[str] = set()
-    for place, inside, files in os.walk(folder, followlinks=True):
+def images_below(
+    folder: Path, elsewhere: Iterable[str] = (), on_error: Callable[[OSError], None] | None = None
+) -> Iterator[Path]:
+    """Every file in it or deeper that is named like an image, sorted; links lead round no circles, nor to the real
+    paths `elsewhere`. `on_error` is told of folders that cannot be read."""
+    seen = {*elsewhere} - {os.path.realpath(folder)}
+    for place, inside, files in os.walk(folder, followlinks=True, onerror=on_error):
         real = os.path.realpath(place)
         if real in seen:
             inside.clear()

@@ -30,12 +30,24 @@ class ListedFiles:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, path: Path, label: str) -> None:
+        """One more; not if its name has bytes that are no text, which no list could hold."""
+        if not _is_text(name + label):
+            self.leave_out(name, "its name is not valid UTF-8: rename it")
+            return
         self.names.append(name)
         self.paths.append(path)
         self.labels.append(label)
 
     def leave_out(self, name: str, reason: str) -> None:
-        self.skipped.append((name, reason))
+        self.skipped.append((name.encode("utf-8", "backslashreplace").decode(), reason))
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Look(NamedTuple):

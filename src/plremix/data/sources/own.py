@@ -30,6 +30,8 @@ def look(path: Path, image_column: str = "", label_column: str = "", label_key: 
     if found is not None:
         return listed.look_at(found), len(set(found.labels))
     data = arrays.load(path, label_key)
+    if len(data.given_labels.unique()) < 2:  # type: ignore[no-untyped-call]
+        raise InputError(f"all labels of {path} are of one class: at least two are needed")
     return Look(len(data), min(data.side), data.channels), len(data.classes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 from plremix.data.sources.listed import ListedFiles
@@ -23,7 +24,7 @@ def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFi
             reader.fieldnames = header
             image = _column(header, image_column, IMAGE_COLUMNS, "--image-column", path)
             label = _column(header, label_column, LABEL_COLUMNS, "--label-column", path)
-            rows = [((row.get(image) or "").strip(), (row.get(label) or "").strip()) for row in reader]
+            rows = [(reader.line_num, (row.get(image) or "").strip(), (row.get(label) or "").strip()) for row in reader]
     except OSError as error:
         raise InputError(f"the table {path} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -36,23 +37,23 @@ def _separator(header: str) -> str:
     return max(",;\t|", key=header.count)
 
 
-def _listed(path: Path, rows: list[tuple[str, str]]) -> ListedFiles:
+def _listed(path: Path, rows: list[tuple[int, str, str]]) -> ListedFiles:
     found = ListedFiles()
     seen: dict[str, str] = {}
-    for number, (name, label) in enumerate(rows, start=2):
+    for number, name, label in rows:
+        place = os.path.normpath(name)
         if not name and not label:
             continue
         if not name:
             found.leave_out(f"line {number}", "the row has no image")
         elif not label:
             found.leave_out(name, "the row has no label")
-        elif name in seen:
-            same = (
-                "again" if seen[name] == label else f"with another label ({label}); the first one ({seen[name]}) counts"
-            )
+        elif place in seen:
+            first = seen[place]
+            same = "again" if first == label else f"with another label ({label}); the first one ({first}) counts"
             found.leave_out(name, f"the row comes {same}")
         else:
-            seen[name] = label
+            seen[place] = label
             found.add(name, path.parent / name, label)
     if not found.paths:
         raise InputError(f"{path} has no row with an image and a label")

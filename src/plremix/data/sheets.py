@@ -1,0 +1,29 @@
+"""CSV text that a spreadsheet can open: names stay names, and none of them runs as a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
+
+
+def csv_text(header: list[str], rows: Iterable[Iterable[object]]) -> str:
+    """The header and the rows, every cell harmless."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow(harmless(cell) for cell in header)
+    writer.writerows([harmless(cell) for cell in row] for row in rows)
+    return buffer.getvalue()
+
+
+def harmless(cell: object) -> object:
+    """A name that a spreadsheet would run as a formula gets an apostrophe in front, as spreadsheets do it; so does one
+    that looks as if it had got it, for `plain_cell` to take away."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'")[:1] in FORMULA else cell
+
+
+def plain_cell(cell: str) -> str:
+    """A name as it was before `harmless`."""
+    return cell[1:] if cell[:1] == "'" and cell.lstrip("'")[:1] in FORMULA else cell
