@@ -23,7 +23,6 @@ from plremix.errors import InputError
 from plremix.training import run as run_module
 from plremix.training import train
 from plremix.training.checkpoint import PARTS, load_checkpoint, save_checkpoint
-from plremix.training.folder import RunFolder
 
 EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "noise.json", "model.safetensors")
 
