@@ -50,8 +50,7 @@ def run_missing(cells: Sequence[Cell], jobs: int) -> None:
     missing = [cell for cell in cells if not cell.path.exists()]
     for cell in missing:
         if cell.command in done:
-            cell.path.parent.mkdir(parents=True, exist_ok=True)
-            cell.path.write_text(done[cell.command].read_text())
+            _keep(cell.path, done[cell.command].read_text())
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(_run, [cell for cell in missing if not cell.path.exists()]))
 
@@ -73,9 +72,16 @@ def _run(cell: Cell) -> None:
         "versions": versions,
         **summary,
     }
-    cell.path.parent.mkdir(parents=True, exist_ok=True)
-    cell.path.write_text(json.dumps(content, indent=2) + "\n")
+    _keep(cell.path, json.dumps(content, indent=2) + "\n")
     print(f"{cell.column} {cell.row} seed {cell.seed}: last {summary['last']:.1%}", file=sys.stderr, flush=True)
+
+
+def _keep(path: Path, text: str) -> None:
+    """In one step, so that an interruption leaves no half of a cell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".writing")
+    beside.write_text(text)
+    beside.replace(path)
 
 
 def markdown(cells: Sequence[Cell], measures: Iterable[str]) -> str:

@@ -97,7 +97,7 @@ class CoDivide:
         self.splits: list[Split] = []
         self.guesses: list[Tensor] = []  # (N, C) logits of each network that the last split was made from
         self.pairs: Tensor | None = None  # (2, N, 2) losses of classifier and prototypes that the last epoch began with
-        self.judged: Verdict | None = None  # on every label, once the last epochs learn the corrected ones
+        self.judged: Verdict | None = None  # on every label, when the last epochs began
         self.lesson: Lesson | None = None  # what they learn
         self.noise_rate_judged: float | None = None  # share of wrong labels that the verdict goes by
         self.past: list[Tensor] = []  # such losses of the last epochs, scaled, where the config averages them
@@ -381,7 +381,8 @@ class CoDivide:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
-        return self._judge()[0] if self.judged is None else self.judged
+        """By the networks as they are: the last epochs have made them better judges, too (docs/figures.md)."""
+        return self._judge()[0]
 
     def _judge(self) -> tuple[Verdict, Verdict]:
         """The verdict on every label, and the more careful one that networks may learn from.
