@@ -458,6 +458,7 @@ class ELRConfig(Config):
 
 
 PLAIN_EPOCHS = 10  # of warm-up without contrast, after which wrong labels are not yet learned by heart and still show
+LATE_EPOCHS = 20  # at a falling rate on corrected labels, after which these are not yet learned by heart
 FINISH_RATE = 0.3  # of the learning rate: at the full one, what was learned is shaken first (docs/figures.md)
 
 
@@ -609,6 +610,12 @@ class CoDivideConfig(Config):
     def waits_with_contrast(self) -> bool:
         """Whether the first half of warm-up is plain, and shows if there is need for contrast."""
         return self.contrast_above > 0 and self.contrast != "none" and 0 < self.warmup_epochs <= 2 * PLAIN_EPOCHS
+
+    @property
+    def judges_at_the_end(self) -> bool:
+        """Whether the last epochs are few enough for their networks to be judges, and not witnesses, of what they
+        learned (docs/figures.md, "Hard images")."""
+        return self.finish_epochs <= LATE_EPOCHS
 
     def finishes(self, epoch: int) -> bool:
         """Whether it is one of the last epochs, on corrected labels."""

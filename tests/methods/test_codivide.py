@@ -14,6 +14,7 @@ from helpers import blobs, method_on, same_state, small_config
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
+from plremix.config import LATE_EPOCHS
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 from plremix.losses import reliable_negatives
@@ -361,6 +362,9 @@ def test_the_last_epochs_learn_the_corrected_labels(tiny: LabelledImages) -> Non
         assert np.array_equal(split[0][0].numpy(), ~judged.is_label_issue), "what they learn stays the same"
     assert losses[2] < losses[0]
     assert not np.array_equal(judged.label_score, method.verdict().label_score), "what they know does not"
+    method.config = dataclasses.replace(config, epochs=config.epochs + LATE_EPOCHS, finish_epochs=LATE_EPOCHS + 1)
+    for before, after in zip(judged, method.verdict(), strict=True):
+        assert np.array_equal(before, after), "what they have learned by heart is no evidence"
 
     method = method_on(tiny, small_config(epochs=9, warmup_epochs=1, finish_epochs=8))
     method.train_epoch(0)

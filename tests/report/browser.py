@@ -54,6 +54,7 @@ class Browser:
         self.answers.close()
 
     def open(self, page: Path) -> None:
+        self.events = [event for event in self.events if event["method"] != "Page.loadEventFired"]
         self.send("Page.navigate", url=page.as_uri())
         self.wait_for("Page.loadEventFired")
 

@@ -381,8 +381,8 @@ class CoDivide:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
     def verdict(self) -> Verdict:
-        """By the networks as they are: the last epochs have made them better judges, too (docs/figures.md)."""
-        return self._judge()[0]
+        """By the networks as they are; or as they were before the last epochs, if those taught them labels by heart."""
+        return self._judge()[0] if self.judged is None or self.config.judges_at_the_end else self.judged
 
     def _judge(self) -> tuple[Verdict, Verdict]:
         """The verdict on every label, and the more careful one that networks may learn from.
