@@ -62,6 +62,7 @@ def test_it_works_in_a_pipeline_and_in_cross_validation() -> None:
 def test_a_second_fit_keeps_the_folder_of_the_first(tmp_path: Path) -> None:
     images, given, _ = data()
     model = PLReMixClassifier(epochs=1, random_state=0, device="cpu", out=tmp_path / "run")
+    (tmp_path / "run").mkdir()
     assert model.fit(images, given).out_ == tmp_path / "run"
     assert model.fit(images, given).out_ == tmp_path / "run-2"
     assert (tmp_path / "run" / "report.html").exists()

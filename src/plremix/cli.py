@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}{place}{kept}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "memory" not in str(error):  # torch has no error of its own for it
-            raise
+        if not isinstance(error, MemoryError) and not re.search("out of memory|allocate memory", str(error)):
+            raise  # torch has no error of its own for it
         print("error: out of memory; a smaller --batch-size, --image-size or --network needs less", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

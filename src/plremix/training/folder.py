@@ -166,9 +166,9 @@ class RunFolder:
 
 
 def free_folder(path: Path) -> Path:
-    """`path`, or where that exists the first of `path`-2, `path`-3, ... that does not."""
+    """`path`, or where something is in it the first of `path`-2, `path`-3, ... where nothing is."""
     number, free = 2, path
-    while free.exists():
+    while free.exists() and any(free.iterdir()):
         free, number = path.with_name(f"{path.name}-{number}"), number + 1
     return free
 
