@@ -50,7 +50,7 @@ def run_missing(cells: Sequence[Cell], jobs: int) -> None:
     missing = [cell for cell in cells if not cell.path.exists()]
     for cell in missing:
         if cell.command in done:
-            _keep(cell.path, done[cell.command].read_text())
+            keep(cell.path, done[cell.command].read_text())
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(_run, [cell for cell in missing if not cell.path.exists()]))
 
@@ -72,11 +72,11 @@ def _run(cell: Cell) -> None:
         "versions": versions,
         **summary,
     }
-    _keep(cell.path, json.dumps(content, indent=2) + "\n")
+    keep(cell.path, json.dumps(content, indent=2) + "\n")
     print(f"{cell.column} {cell.row} seed {cell.seed}: last {summary['last']:.1%}", file=sys.stderr, flush=True)
 
 
-def _keep(path: Path, text: str) -> None:
+def keep(path: Path, text: str) -> None:
     """In one step, so that an interruption leaves no half of a cell."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".writing")

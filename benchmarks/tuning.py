@@ -45,7 +45,7 @@ TRIALS: dict[str, list[str]] = {
     ],
     "dividemix": [
         *(f"--lr {value}" for value in RATES["high"]),
-        *("--lambda-u 25", "--beta 0.5", "--warmup-epochs 5", "--clean-threshold 0.6"),
+        *("--lambda-u 50", "--beta 0.5", "--warmup-epochs 5", "--clean-threshold 0.6"),
     ],
     "elr": [
         *(f"--lr {value}" for value in RATES["usual"]),
@@ -63,6 +63,11 @@ TRIALS: dict[str, list[str]] = {
         *(f"--lr {value}" for value in RATES["high"]),
         *("--no-flat", "--no-flat --temperature 0.5", "--no-flat --cluster-vote 0", "--no-flat --warmup-epochs 5"),
     ],
+}
+START = {  # what the trials began with, where the recipe now has what they found
+    "cross-entropy": {"batch_size": 64},
+    "mixup": {"mixup_alpha": 32.0},
+    "plremix": {"flat": True},
 }
 NOISES = {
     "sym-50": ["--noise", "symmetric", "--noise-ratio", "0.5"],
@@ -108,10 +113,10 @@ def main() -> None:
 
 
 def as_on_digits(method: str) -> list[str]:
-    """Flags that give arrays the digits' settings; the first four trials of PLReMix were FlatPLR."""
+    """Flags that give arrays the digits' settings as they were before the trials, but for the learning rate."""
     wanted, usual = (recipes.build(name, method).as_dict() for name in ("digits-sym-80", "digits.npz"))
     words = []
-    for name, value in {**wanted, **({"flat": True} if method == "plremix" else {})}.items():
+    for name, value in {**wanted, **START.get(method, {})}.items():
         if value == usual[name] or name in ("recipe", "data", "noise", "noise_ratio"):
             continue
         flag = f"--{name.replace('_', '-')}"

@@ -34,7 +34,7 @@ def test_a_finished_cell_is_not_run_again(cells: Any, monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(cells, "_keep", interrupted)
+        patch.setattr(cells, "keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cells.run_missing(grid, jobs=1)
     assert json.loads(grid[0].path.read_text()) == kept, "not run again"
@@ -45,7 +45,7 @@ def test_tables_are_means_of_the_cells(cells: Any) -> None:
     grid = [cells.Cell("grid", "row", "sym-80", seed, ("digits-sym-80",)) for seed in (0, 1, 2)]
     for cell, last in zip(grid, (0.90, 0.94), strict=False):
         content = {"command": cell.command, "last": last, "seconds": 3, "detection": {"auroc": last / 2}}
-        cells._keep(cell.path, json.dumps(content))
+        cells.keep(cell.path, json.dumps(content))
     table = cells.markdown(grid, ["last", "auroc", "seconds"])
     assert "| row | last | 92.0 ± 2.0 (2) |" in table
     assert "| row | auroc | 46.0 ± 1.0 (2) |" in table

@@ -49,7 +49,7 @@ DIGITS: Settings = {
     "lambda_u": "auto",
 }
 
-# What each method wants otherwise: by `benchmarks/tuning.py`, four trials each, on the same 400 images. Contrast in
+# What each method wants otherwise: by `benchmarks/tuning.py`, eight trials each, on the same 400 images. Contrast in
 # Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before
 # (docs/figures.md, "Parts swapped").
 _ADAM: Settings = {"lr": 0.002, "lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
@@ -65,8 +65,8 @@ _UNICON: Settings = {
     "lr_schedule": "cosine",
 }
 BY_METHOD: dict[str, Settings] = {
-    "cross-entropy": {"lr": 0.005},
-    "mixup": {"lr": 0.05},
+    "cross-entropy": {"lr": 0.005, "batch_size": 32},
+    "mixup": {"lr": 0.05, "mixup_alpha": 1.0},
     "co-teaching": _ADAM,
     "co-teaching-plus": {**_ADAM, "plus_epoch": 16},
     "jocor": {**_ADAM, "lr": 0.001, "agreement": 0.65},
@@ -411,6 +411,7 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
     **BY_METHOD,
+    "cross-entropy": {"lr": 0.005},  # the batch goes by the number of images
     "plremix": {
         "flat": True,
         "averaging": 0.998,

@@ -144,21 +144,22 @@ def test_labels_are_worth_what_the_first_split_showed(tiny: LabelledImages, monk
     method = method_on(tiny, small_config(split="neighbours", benefit_of_doubt=True))
     for epoch in range(2):
         method.train_epoch(epoch)
-    assert method.noise_rate_estimate() is None
+    assert method.noise_rate_estimate(0.02) == 0.02
     monkeypatch.setattr(codivide, "calibrate", lambda posterior, labels: (posterior, 0.01))
     monkeypatch.setattr(codivide, "foretells", lambda posterior, labels: True)
     monkeypatch.setattr(codivide, "rate_by_count", lambda posterior, labels: 0.5)
     verdicts = []
     for method.noise_rate, expected in ((0.05, 0.05), (0.4, 0.4), (0.6, 0.5)):  # at most what is counted now
         verdicts.append(method.verdict())
-        assert method.noise_rate_estimate() == expected
+        assert method.noise_rate_estimate(0.02) == expected
+        assert method.noise_rate_estimate(0.7) == 0.7, "at least what is named"
     assert (verdicts[0].label_score > verdicts[1].label_score).all()
     assert (verdicts[1].label_score > verdicts[2].label_score).all()
 
     monkeypatch.setattr(codivide, "foretells", lambda posterior, labels: False)
     method.noise_rate_judged = None
     assert (method.verdict().label_score > verdicts[0].label_score).all()  # who knows nothing accuses nobody
-    assert method.noise_rate_estimate() is None
+    assert method.noise_rate_estimate(0.02) == 0.02
 
 
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:

@@ -153,7 +153,7 @@ def test_the_weight_of_the_noisy_side_follows_the_noise(tiny: LabelledImages) ->
     method: CoDivide = method_on(tiny, small_config(lambda_u="auto"))
     for epoch in range(2):
         metrics = method.train_epoch(epoch)
-    assert method.noise_rate == pytest.approx(1 - metrics["clean_count"] / 60, abs=0.02)
+    assert 0 < method.noise_rate == metrics["noise_rate_after_warmup"] < 1
     assert metrics["lambda_u"] == weight_for(method.noise_rate)
     told = method_on(tiny, small_config(lambda_u=7.0))
     told.train_epoch(0)

@@ -211,13 +211,28 @@ def test_a_gradient_is_shortened_where_a_bound_is_given(tiny: LabelledImages) ->
         assert (weight - before).norm().item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_noise_rate_is_read_from_the_networks() -> None:
+@pytest.mark.parametrize("favour", [0.0, 3.0])
+def test_the_noise_rate_is_read_from_the_networks(favour: float) -> None:
+    """Even where both of them favour the first class, as networks do that have learned little."""
     draws = torch.Generator().manual_seed(0)
     truth = torch.randint(5, (2000,), generator=draws)
     wrong = torch.rand(2000, generator=draws) < 0.4
     given = torch.where(wrong, (truth + 1) % 5, truth)
     logits = [4 * F.one_hot(truth, 5) + torch.randn(2000, 5, generator=draws) for _ in range(2)]
+    for one in logits:
+        one[:, 0] += favour
     assert estimated_rate(logits, given) == pytest.approx(0.4, abs=0.03)
+
+
+@pytest.mark.parametrize("method", ["co-teaching", "co-teaching-plus", "jocor"])
+def test_the_estimate_is_what_was_forgotten_by_unless_that_was_told(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, forget_epochs=1))
+    assert trained.noise_rate_estimate(0.3) == 0.3, "nothing is known before the first epoch"
+    forgotten = [trained.train_epoch(epoch)["forget_rate"] for epoch in range(2)]
+    assert trained.noise_rate_estimate(0.99) == forgotten[-1] != 0.99
+    told = method_on(tiny, config_of(method, forget_epochs=1, forget_rate=0.5))
+    told.train_epoch(0)
+    assert told.noise_rate_estimate(0.3) == 0.3
 
 
 @pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr", "plr-queue"])

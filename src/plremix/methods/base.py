@@ -42,6 +42,9 @@ class Method(Protocol):
     def config(self) -> Config:
         """What the run is."""
 
+    def start_copies(self) -> None:
+        """After pre-training: let slow copies of the networks, where there are any, start from them as they are now."""
+
     def train_epoch(self, epoch: int) -> Metrics:
         """Train for one epoch; `phase` and the losses by name."""
 
@@ -54,8 +57,9 @@ class Method(Protocol):
     def verdict(self) -> Verdict:
         """What the networks, as they are now, think of every given label."""
 
-    def noise_rate_estimate(self) -> float | None:
-        """The share of wrong labels that the verdict went by, of which it may name a part; None: what it names."""
+    def noise_rate_estimate(self, named: float) -> float:
+        """The share of wrong labels that the method went by, of which its verdict may name a part; without one, the
+        share `named`."""
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         """By what the contrast part of the epoch just trained chose its negatives; empty without one."""

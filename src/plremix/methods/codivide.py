@@ -37,6 +37,7 @@ from plremix.losses import (
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import Contrast, contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
+from plremix.methods.forgetting import estimated_rate
 from plremix.methods.gathering import gather_rows, same_everywhere
 from plremix.methods.learner import Learner
 from plremix.methods.splits import SPLITS, Scores, Split, both_losses, neighbourhood, scaled_losses
@@ -133,8 +134,10 @@ class CoDivide:
             self.past.append(torch.stack([scaled_losses(pair) for pair in pairs]))
             self.past = self.past[1 - self.config.loss_history :]
         clean = [int(split.is_clean.sum()) for split in self.splits]
-        weight = {"lambda_u": self._lambda_u()}
-        return {"phase": "train", "clean_count": sum(clean) // 2, **weight, **averages.means()}
+        noted: Metrics = {"clean_count": sum(clean) // 2, "lambda_u": self._lambda_u()}
+        if epoch == self.config.warmup_epochs:
+            noted["noise_rate_after_warmup"] = self.noise_rate or 0.0
+        return {"phase": "train", **noted, **averages.means()}
 
     def _divide(self, scores: list[Scores], epoch: int) -> list[Split]:
         """Each network's split of this epoch's samples, as tables of all; the first one shows the noise rate."""
@@ -142,7 +145,8 @@ class CoDivide:
         splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
         splits = [split._replace(is_clean=same_everywhere(split.is_clean)) for split in splits]
         if self.noise_rate is None:
-            self.noise_rate = 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
+            self.noise_rate = first_noise_rate(splits, scores, self.labels[self.rows])
+            self.noise_rate = float(same_everywhere(torch.tensor(self.noise_rate, device=self.labels.device)))
         return [split.of_all(self.rows, len(self.loader)) for split in splits]
 
     def _decide_on_contrast(self) -> float:
@@ -377,6 +381,10 @@ class CoDivide:
 
     # --- what the loop asks for ---
 
+    def start_copies(self) -> None:
+        for contrast in self.contrasts:
+            contrast.start_copies()
+
     def logits(self, images: Images) -> Tensor:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
@@ -406,8 +414,8 @@ class CoDivide:
         self.noise_rate_judged = max(wrong, min(self.noise_rate, rate_by_count(near, self.labels)))
         return judge_together(logits, posteriors, given, self.noise_rate_judged), careful
 
-    def noise_rate_estimate(self) -> float | None:
-        return self.noise_rate_judged
+    def noise_rate_estimate(self, named: float) -> float:
+        return max(named, self.noise_rate_judged or 0.0)
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         if self.judged is not None:
@@ -476,6 +484,14 @@ class CoDivide:
         self.lesson = None if lesson is None else Lesson(*(part.to(device) for part in lesson))
         self.prototypes = [prototypes.to(device) for prototypes in state["prototypes"]]
         self.thresholds = [ConfidenceThresholds(*(part.to(device) for part in saved)) for saved in state["thresholds"]]
+
+
+def first_noise_rate(splits: list[Split], scores: list[Scores], labels: Tensor) -> float:
+    """The share of wrong labels after warm-up. A split that gives each class its quota has it; others keep as clean
+    what is best learned from, which is something else."""
+    if any(split.guesses is None for split in splits):
+        return estimated_rate([one.logits for one in scores], labels)
+    return 1 - float(torch.stack([split.is_clean.float().mean() for split in splits]).mean())
 
 
 def weight_for(noise_rate: float) -> float:

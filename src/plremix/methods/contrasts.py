@@ -54,6 +54,11 @@ class Contrast:
         self.config, self.learner, self.labels = config, learner, labels
         self.queue = Queue(config, learner, labels.device) if config.contrast == "plr-queue" else None
 
+    def start_copies(self) -> None:
+        """The network was pre-trained: its slow copy starts there."""
+        if self.queue is not None:
+            self.queue.encoder.load_state_dict(self.learner.network.state_dict())
+
     def start_epoch(self) -> None:
         """Where an epoch has samples of its own, nothing is known of those that were queued before."""
         if self.queue is not None and self.config.epoch_images:
@@ -111,7 +116,8 @@ class Contrast:
 class Queue:
     """Embeddings of samples of earlier steps, by an encoder that follows the network slowly: more negatives to see.
 
-    The paper names it as future work; whether a queued sample is a negative is decided by its likely classes, too.
+    The paper names it as future work; whether a queued sample is a negative is decided by its likely classes, too. Of
+    MoCo it is the negatives' half: positives are the network's own views, and one view of a sample is queued.
     """
 
     def __init__(self, config: Config, learner: Learner, device: torch.device) -> None:

@@ -53,6 +53,10 @@ class CoTeaching(Stepwise):
             for index, (one, places) in enumerate(zip(logits, chosen, strict=True))
         }
 
+    def noise_rate_estimate(self, named: float) -> float:
+        """What was read before anything was forgotten: later on the networks know only what they kept."""
+        return named if self.rate is None or self.config.forget_rate != "auto" else self.rate
+
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "rate": self.rate}
 

@@ -64,7 +64,8 @@ class ELRPlus(ELR):
     """Two networks on blended images; a target follows the other network's slow copy on the image itself.
 
     The published code draws noise and training images anew for each network, so that the pair sees less noise than it
-    says; here both see the same labels. Either network takes its step in turn there, together here.
+    says; here both see the same labels. There the networks are trained in
+    turn, an epoch each; here together, step by step.
     """
 
     networks_used = 2
@@ -94,6 +95,11 @@ class ELRPlus(ELR):
             seen[f"loss_classifier_{index}"] = soft_cross_entropy(logits, labels)
             seen[f"loss_elr_{index}"] = weight * early_learning(logits, mixed)
         return seen
+
+    def start_copies(self) -> None:
+        super().start_copies()
+        for follower, learner in zip(self.followers, self.learners, strict=True):
+            follower.load_state_dict(learner.network.state_dict())
 
     @torch.no_grad()
     def after_step(self, epoch: int, step: int, steps: int) -> None:

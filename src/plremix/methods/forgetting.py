@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from plremix.selection import judge_labels
+from plremix.losses import mean_softmax
+from plremix.selection import rate_by_quotas
 
 
 def kept_share(rate: float, epoch: int, first: int, epochs: int) -> float:
-    """R(e) = 1 - rate * min((e - first) / (epochs - 1), 1): all at epoch `first`, 1 - rate `epochs` epochs later."""
+    """R(e) = 1 - rate * min((e - first) / (epochs - 1), 1): all at epoch `first`, 1 - rate in the last of `epochs`."""
     return 1 - rate * min(max((epoch - first) / max(1, epochs - 1), 0.0), 1.0)
 
 
@@ -21,6 +22,8 @@ def smallest(losses: Tensor, share: float) -> Tensor:
 
 
 def estimated_rate(logits: Sequence[Tensor], labels: Tensor) -> float:
-    """Share of the labels that the networks' logits (N, C) speak against, as in the final verdict."""
-    stacked = torch.stack(list(logits)).cpu().numpy()
-    return float(judge_labels(stacked, labels.cpu().numpy()).is_label_issue.mean())
+    """Share of the labels that networks which have learned little yet speak against together, by their logits (N, C).
+
+    At that moment they take many samples for the same few classes, so each class is given its quota first.
+    """
+    return rate_by_quotas(mean_softmax([torch.nan_to_num(one) for one in logits]), labels)

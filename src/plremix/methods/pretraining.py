@@ -18,7 +18,7 @@ from plremix.randomness import generator
 def pretrain(method: Method, epoch: int) -> float:
     """Train backbone and projector of every network for an epoch on two strong views of each image; the mean loss.
 
-    The last epoch leaves the optimizers as new.
+    The last epoch leaves the optimizers as new, and slow copies of the networks where the networks are.
     """
     config, loader = method.config, method.loader
     strong = [VIEWS[config.strong_view]] * 2
@@ -38,4 +38,6 @@ def pretrain(method: Method, epoch: int) -> float:
         learner.finish_epoch()
         if epoch + 1 == config.pretrain_epochs:
             learner.forget_momentum()
+    if epoch + 1 == config.pretrain_epochs:
+        method.start_copies()
     return total / max(1, count)

@@ -99,6 +99,10 @@ class Stepwise:
 
     # --- what the loop asks for ---
 
+    def start_copies(self) -> None:
+        for contrast in self.contrasts:
+            contrast.start_copies()
+
     def logits(self, images: Images) -> Tensor:
         return torch.stack([learner.predict(images, self.loader).logits for learner in self.learners]).sum(0)
 
@@ -117,8 +121,8 @@ class Stepwise:
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:
         return None
 
-    def noise_rate_estimate(self) -> float | None:
-        return None
+    def noise_rate_estimate(self, named: float) -> float:
+        return named
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         return [

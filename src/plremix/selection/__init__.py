@@ -2,7 +2,7 @@
 
 from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
-from plremix.selection.doubt import calibrate, foretells, rate_by_count, shares_by_count, weigh_labels
+from plremix.selection.doubt import calibrate, foretells, rate_by_count, rate_by_quotas, shares_by_count, weigh_labels
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
 from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
@@ -31,6 +31,7 @@ __all__ = [
     "normalise_losses",
     "prototype_logits",
     "rate_by_count",
+    "rate_by_quotas",
     "shares_by_count",
     "soft_pseudo_labels",
     "spread_labels",

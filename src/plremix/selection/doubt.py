@@ -71,6 +71,12 @@ def rate_by_count(posterior: Tensor, labels: Tensor) -> float:
     return min(1 - float(joint.diagonal().sum() / joint.sum()), 1 - 1 / posterior.shape[1])
 
 
+def rate_by_quotas(posterior: Tensor, labels: Tensor) -> float:
+    """The share of the labels (N,) that are not the most probable class once each class has its share of samples."""
+    shares = torch.bincount(labels, minlength=posterior.shape[1]) / len(labels)
+    return float((fill_quotas(posterior, shares, 1.0).argmax(1) != labels).float().mean())
+
+
 def foretells(posterior: Tensor, labels: Tensor, deviations: float = 4.0) -> bool:
     """Whether the most probable class is the given label more often than by chance, by so many standard deviations."""
     classes, count, predicted = posterior.shape[1], len(labels), posterior.argmax(1)

@@ -228,7 +228,7 @@ class _Run:
         if not self.first:
             return
         judged = float(verdict.is_label_issue.mean())
-        rate = max(judged, self.method.noise_rate_estimate() or 0.0)
+        rate = self.method.noise_rate_estimate(judged)
         verdict = verdict.at_strictness(self.config.strictness)
         found: dict[str, Any] = {}
         mean, std = self.data.statistics()
