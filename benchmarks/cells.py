@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import statistics
@@ -85,7 +87,7 @@ def keep(path: Path, text: str) -> None:
 
 
 def markdown(cells: Sequence[Cell], measures: Iterable[str]) -> str:
-    """Rows by measure, columns by noise: mean ± deviation over seeds (how many), per cent; seconds as they are."""
+    """Rows by measure, columns by noise: mean ± sample deviation (how many seeds), per cent; seconds as they are."""
     columns = list(dict.fromkeys(cell.column for cell in cells))
     lines = [f"| | | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for row in dict.fromkeys(cell.row for cell in cells):
@@ -95,15 +97,29 @@ def markdown(cells: Sequence[Cell], measures: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
+def commands(cells: Sequence[Cell]) -> str:
+    """A line a place in the table: the command behind its cells, and their seeds."""
+    seeds: dict[tuple[str, str, str], list[str]] = {}
+    for cell in cells:
+        if (result := cell.result()) is not None:
+            words = result["command"].removesuffix(f" --seed {cell.seed}")
+            seeds.setdefault((cell.row, cell.column, words), []).append(str(cell.seed))
+    return "\n".join(
+        f"- {row}, {column}: `{words} --seed S`, S = {', '.join(each)}" for (row, column, words), each in seeds.items()
+    )
+
+
 def as_csv(cells: Sequence[Cell]) -> str:
     """A line a finished cell, with the command behind it."""
-    lines = [f"row,column,seed,{','.join(MEASURES)},command"]
+    text = io.StringIO()
+    sheet = csv.writer(text, lineterminator="\n")
+    sheet.writerow(["row", "column", "seed", *MEASURES, "command"])
     for cell in cells:
         if (result := cell.result()) is not None:
             values = [_value(result, measure) for measure in MEASURES]
-            shown = ",".join("" if value is None else f"{value:.6g}" for value in values)
-            lines.append(f'{cell.row},{cell.column},{cell.seed},{shown},"{result["command"]}"')
-    return "\n".join(lines) + "\n"
+            shown = ["" if value is None else f"{value:.6g}" for value in values]
+            sheet.writerow([cell.row, cell.column, cell.seed, *shown, result["command"]])
+    return text.getvalue()
 
 
 def _values(cells: Sequence[Cell], row: str, column: str, measure: str) -> list[float]:
@@ -124,4 +140,5 @@ def _mean(values: list[float], measure: str) -> str:
         return f"{statistics.mean(values):.0f}"
     values = [100 * value for value in values]
     places = 2 if min(values) > 99 else 1
-    return f"{statistics.mean(values):.{places}f} ± {statistics.pstdev(values):.{places}f} ({len(values)})"
+    mean = f"{statistics.mean(values):.{places}f}"
+    return f"{mean} ± {statistics.stdev(values):.{places}f} ({len(values)})" if len(values) > 1 else mean

@@ -15,7 +15,7 @@ import argparse
 import os
 from pathlib import Path
 
-from cells import RESULTS, Cell, as_csv, markdown, run_missing
+from cells import RESULTS, Cell, as_csv, commands, markdown, run_missing
 
 METHODS = (
     *("cross-entropy", "mixup", "co-teaching", "co-teaching-plus", "jocor", "dividemix", "elr", "elr-plus", "unicon"),
@@ -113,7 +113,7 @@ def main() -> None:
     if not chosen.table:
         run_missing(cells, chosen.jobs)
     table = markdown(cells, MEASURES)
-    (RESULTS / f"{chosen.grid}.md").write_text(table + "\n")
+    (RESULTS / f"{chosen.grid}.md").write_text(f"{table}\n\n{commands(cells)}\n")
     (RESULTS / f"{chosen.grid}.csv").write_text(as_csv(cells))
     print(table)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -42,15 +44,16 @@ def test_a_finished_cell_is_not_run_again(cells: Any, monkeypatch: pytest.Monkey
 
 
 def test_tables_are_means_of_the_cells(cells: Any) -> None:
-    grid = [cells.Cell("grid", "row", "sym-80", seed, ("digits-sym-80",)) for seed in (0, 1, 2)]
+    grid = [cells.Cell("grid", "a, b", "sym-80", seed, ("digits-sym-80",)) for seed in (0, 1, 2)]
     for cell, last in zip(grid, (0.90, 0.94), strict=False):
         content = {"command": cell.command, "last": last, "seconds": 3, "detection": {"auroc": last / 2}}
         cells.keep(cell.path, json.dumps(content))
     table = cells.markdown(grid, ["last", "auroc", "seconds"])
-    assert "| row | last | 92.0 ± 2.0 (2) |" in table
-    assert "| row | auroc | 46.0 ± 1.0 (2) |" in table
-    assert "| row | seconds | 3 |" in table
-    lines = cells.as_csv(grid).splitlines()
-    assert len(lines) == 3
-    assert lines[1].startswith("row,sym-80,0,,0.9,")
-    assert lines[1].endswith('"plremix train digits-sym-80 --seed 0"')
+    assert "| a, b | last | 92.0 ± 2.8 (2) |" in table
+    assert "| a, b | auroc | 46.0 ± 1.4 (2) |" in table
+    assert "| a, b | seconds | 3 |" in table
+    assert "| a, b | last | 90.0 |" in cells.markdown(grid[:1], ["last"]), "one seed has no spread"
+    first, second = csv.DictReader(io.StringIO(cells.as_csv(grid)))
+    assert (first["row"], first["seed"], first["best"], first["last"]) == ("a, b", "0", "", "0.9")
+    assert second["command"] == "plremix train digits-sym-80 --seed 1"
+    assert cells.commands(grid) == "- a, b, sym-80: `plremix train digits-sym-80 --seed S`, S = 0, 1"

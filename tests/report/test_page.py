@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 from dataclasses import replace
@@ -10,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from helpers import method_on, small_config, small_cross_entropy
+from PIL import Image
 
 from plremix.data.dataset import LabelledImages
 from plremix.report import figures, write_report
+from plremix.report.page import _pictures
 
 
 def page(
@@ -116,3 +121,24 @@ def test_it_says_when_more_labels_are_wrong_than_it_can_name(tmp_path: Path, tin
         found = {"noise_rate_estimate": 0.4, "unnamed": unnamed}
         html = page(tmp_path, replace(tiny, true_labels=None), found=found)
         assert ("about 40.0% probably are" in html) == (unnamed > 0)
+
+
+def test_pictures_are_as_large_as_there_is_room_and_come_from_their_files(tmp_path: Path, tiny: LabelledImages) -> None:
+    """60 images of 8x8 that were photographs of 300x200; one file is gone since."""
+    paths = [tmp_path / f"{place}.png" for place in range(len(tiny))]
+    for path in paths[1:]:
+        Image.new("RGB", (300, 200), "red").save(path)
+    rows = payload(page(tmp_path, replace(tiny, paths=tuple(paths))))["rows"]
+    for name, _, _, _, _, picture in rows:
+        with Image.open(io.BytesIO(base64.b64decode(picture.partition(",")[2]))) as shown:
+            assert shown.size == ((8, 8) if name == tiny.ids[0] else (256, 171))
+
+
+def test_many_pictures_are_small(tiny: LabelledImages) -> None:
+    sizes, data = [], replace(tiny, images=torch.zeros(1, 1, 300, 300, dtype=torch.uint8))
+    for count in (1, 1000, 20_000):
+        urls = _pictures(data, np.zeros(count, dtype=np.int64))
+        assert len(urls) == count
+        with Image.open(io.BytesIO(base64.b64decode(urls[0].partition(",")[2]))) as shown:
+            sizes.append(max(shown.size))
+    assert sizes == [256, 214, 48]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class LabelledImages:
     test_labels: Tensor | None  # int64 (M,)
     classes: tuple[str, ...]
     ids: tuple[str, ...]
+    paths: tuple[Path | str, ...] = ()  # the file of each image, where it has one of its own
     skipped: tuple[tuple[str, str], ...] = ()  # id and reason of each file that could not be read
     validation: TrustedImages | None = None
     other_tests: Mapping[str, TrustedImages] = field(default_factory=dict)  # further test sets by name

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ from PIL import Image
 from torch import Tensor
 
 from plremix.data.dataset import LabelledImages
-from plremix.data.files import Images
+from plremix.data.files import open_image
 from plremix.methods.base import Arrays
 from plremix.report import figures
 from plremix.selection import Verdict
 
 LEAST = 48  # images that are always shown, flagged or not
 PICTURES = 20_000  # rows with a picture; the page stays below 60 MB
-LARGEST = 48  # pixels of a picture's longer side
+SIDES = (48, 256)  # pixels of a picture's longer side: with so many pictures, and with few
+ORIGINALS = 2000  # pictures up to which files are opened once more; above, the pixels that were learned from will do
 ANALYSIS = ("<!-- analysis -->", "<!-- /analysis -->")  # the place of `plremix analyze` in the page
 TINY = 16  # pixels up to which a picture is kept exactly
 
@@ -79,7 +81,7 @@ def _payload(config: dict[str, Any], data: LabelledImages, verdict: Verdict) -> 
     order = np.lexsort((verdict.label_score, ~verdict.is_label_issue))  # flagged ones first
     wanted = order[: max(int(verdict.is_label_issue.sum()), min(LEAST, len(order)))]
     suggested = verdict.predicted
-    pictures = _pictures(data.images, wanted[:PICTURES])
+    pictures = _pictures(data, wanted[:PICTURES])
     rows = [
         [
             data.ids[row],
@@ -115,17 +117,35 @@ def _class_rows(data: LabelledImages, verdict: Verdict) -> list[dict[str, Any]]:
     ]
 
 
-def _pictures(images: Images, rows: NDArray[np.int64]) -> list[str]:
+def _pictures(data: LabelledImages, rows: NDArray[np.int64]) -> list[str]:
+    """The images of `rows` as data URLs: the fewer, the larger, so that a person sees what there is to see."""
+    smallest, largest = SIDES
+    side = min(max(smallest, int(smallest * (PICTURES / max(1, len(rows))) ** 0.5)), largest)
+    if data.paths and len(rows) <= ORIGINALS:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(lambda row: _data_url(_original(data, row, side), side), rows.tolist()))
     pictures = []
     for start in range(0, len(rows), 256):
-        pictures += [_data_url(image) for image in images[torch.from_numpy(rows[start : start + 256])]]
+        images = data.images[torch.from_numpy(rows[start : start + 256])]
+        pictures += [_data_url(_picture(image), side) for image in images]
     return pictures
 
 
-def _data_url(image: Tensor) -> str:
-    picture = Image.fromarray(image.permute(1, 2, 0).squeeze(2).numpy())
+def _original(data: LabelledImages, row: int, side: int) -> Image.Image:
+    """As it is in its file; as it was learned from, if the file cannot be read any more."""
+    try:
+        return open_image(data.paths[row], largest=side)
+    except Exception:  # a decoder meets anything in a damaged file
+        return _picture(data.images[row])
+
+
+def _picture(image: Tensor) -> Image.Image:
+    return Image.fromarray(image.permute(1, 2, 0).squeeze(2).numpy())
+
+
+def _data_url(picture: Image.Image, side: int) -> str:
     exact = max(picture.size) <= TINY
-    picture.thumbnail((LARGEST, LARGEST))
+    picture.thumbnail((side, side))
     buffer = io.BytesIO()
     if exact:
         picture.save(buffer, format="PNG", optimize=True)

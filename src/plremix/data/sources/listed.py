@@ -100,6 +100,7 @@ def load(
         test_labels=None,
         classes=names,
         ids=tuple(listed.names[place] for place in usable),
+        paths=tuple(files.paths),
         skipped=tuple(skipped),
     )
 
