@@ -24,7 +24,7 @@ ROWS = {  # name: flags
     ],
     "plremix": [],
 }
-MEASURES = ("best", "last", "corrected_accuracy", "auroc", "precision", "recall")
+MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "auroc", "precision", "recall")
 
 
 def main() -> None:

@@ -67,6 +67,7 @@ TRIALS: dict[str, list[str]] = {
 START = {  # what the trials began with, where the recipe now has what they found
     "cross-entropy": {"batch_size": 64},
     "mixup": {"mixup_alpha": 32.0},
+    "co-teaching": {"batch_size": 64},
     "plremix": {"flat": True},
 }
 NOISES = {

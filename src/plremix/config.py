@@ -161,7 +161,7 @@ class Config:
     batch_size: int = 64  # published code
     """b: a step of PLReMix takes b clean and b noisy samples; warm-up takes 2b."""
     lr: float = 0.02  # published code
-    """Learning rate of SGD."""
+    """Learning rate."""
     lr_epochs: Integers = (200,)  # published code
     """Epochs at which the learning rate takes a step; linear: the epoch from which it falls to 0."""
     lr_factor: float = 0.1  # published code; ELR: 0.01
@@ -178,7 +178,7 @@ class Config:
     momentum: float = 0.9  # published code
     """Momentum of SGD."""
     weight_decay: float = 5e-4  # published code
-    """Weight decay of SGD."""
+    """Weight decay."""
     averaging: float = 0.0  # ours: on for own images
     """How slowly the weights that predict follow those that learn, from step to step; 0: they are the same."""
 
@@ -377,9 +377,9 @@ class SmallLossConfig(Config):
     weight_decay: float = 0.0  # published code
     """Weight decay."""
     forget_rate: float | Literal["auto"] = "auto"
-    """Share of a batch left out, from --forget-epochs on; auto: the noise rate estimated then."""
+    """Share of a batch left out in the end; auto: the noise rate, estimated after --forget-epochs, and growing then."""
     forget_epochs: int = 10  # published code
-    """Epochs over which that share grows from 0."""
+    """Epochs over which that share grows from 0: the first ones, or those after the estimate."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

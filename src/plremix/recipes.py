@@ -52,7 +52,7 @@ DIGITS: Settings = {
 # What each method wants otherwise: by `benchmarks/tuning.py`, eight trials each, on the same 400 images. Contrast in
 # Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before
 # (docs/figures.md, "Parts swapped").
-_ADAM: Settings = {"lr": 0.002, "lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
+_ADAM: Settings = {"lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
 _UNICON: Settings = {
     "split": "class-balanced",
     "contrast": "simclr",
@@ -67,8 +67,8 @@ _UNICON: Settings = {
 BY_METHOD: dict[str, Settings] = {
     "cross-entropy": {"lr": 0.005, "batch_size": 32},
     "mixup": {"lr": 0.05, "mixup_alpha": 1.0},
-    "co-teaching": _ADAM,
-    "co-teaching-plus": {**_ADAM, "plus_epoch": 16},
+    "co-teaching": {**_ADAM, "lr": 0.001, "batch_size": 32},
+    "co-teaching-plus": {**_ADAM, "lr": 0.002, "plus_epoch": 16},
     "jocor": {**_ADAM, "lr": 0.001, "agreement": 0.65},
     "dividemix": {"split": "mixture1d", "contrast": "none", "strong_view": "crop", "lr": 0.1},
     "elr": {"lr": 0.02, "lr_schedule": "cosine"},
@@ -410,8 +410,11 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 # benefit of the doubt, and a small noisy side takes no more than its share of a step.
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
-    **BY_METHOD,
-    "cross-entropy": {"lr": 0.005},  # the batch goes by the number of images
+    # all others as on the digits, but for the batch, which goes by the number of images
+    **{
+        method: {name: settings[name] for name in settings if name != "batch_size"}
+        for method, settings in BY_METHOD.items()
+    },
     "plremix": {
         "flat": True,
         "averaging": 0.998,

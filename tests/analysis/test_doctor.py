@@ -25,7 +25,7 @@ def findings(folder: Path, values: dict[str, np.ndarray], make: Any = small_cros
     config: Config = make(data=str(folder / "data.npz"), **changes)
     summary = train(config, folder / "run")
     page = (folder / "run" / "report.html").read_text(encoding="utf-8")
-    assert ("This run went wrong" in page) == bool(summary["findings"])
+    assert ("Before you trust this run" in page) == bool(summary["findings"])
     assert all(finding["advice"] for finding in summary["findings"])
     return [finding["name"] for finding in summary["findings"]]
 

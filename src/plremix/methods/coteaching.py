@@ -1,8 +1,10 @@
 """Co-teaching (Han et al. 2018) and Co-teaching+ (Yu et al. 2019): two networks pick small losses for each other.
 
-Two things of the published code are left out on purpose. It divides the mean loss once more by the number of samples
-kept, which would make any loss added beside it a hundred times too strong; and Co-teaching+ feeds its softmax outputs
-to the cross-entropy as if they were logits.
+What the published code does otherwise, and why we do not: it divides the mean loss once more by the number of samples
+kept, which would make any loss added beside it a hundred times too strong; Co-teaching+ feeds its softmax outputs to
+the cross-entropy as if they were logits; where networks do not disagree at all it learns from the whole batch early on,
+where the share to keep comes to less than one sample from all that they disagree on, and its list of those loses
+sample 0. Here nothing is learned from a batch without disagreement, and of any other at least one sample is kept.
 """
 
 from __future__ import annotations

@@ -141,7 +141,8 @@ def class_balanced(scores: Sequence[Scores], labels: Tensor, config: CoDivideCon
     """As many samples of every class: those whose predictions diverge least from the given label (UNICON).
 
     The cut is the mean divergence; UNICON's further rule for large ones cannot apply (the natural-log divergence never
-    reaches its bound), and is left out.
+    reaches its bound), and is left out. So are two accidents of the published code: a class with too few samples fills
+    its places with sample 0, and the first network scores in training mode when the second one's division is made.
     """
     together = mean_softmax([torch.nan_to_num(one.logits) for one in scores])
     divergence = divergence_from_labels(together, labels)
