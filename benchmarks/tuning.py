@@ -68,6 +68,9 @@ START = {  # what the trials began with, where the recipe now has what they foun
     "cross-entropy": {"batch_size": 64},
     "mixup": {"mixup_alpha": 32.0},
     "co-teaching": {"batch_size": 64},
+    "jocor": {"lr": 0.001},
+    "dividemix": {"beta": 4.0},
+    "elr-plus": {"mixup_alpha": 1.0},
     "plremix": {"flat": True},
 }
 NOISES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from plremix.data.sources import arrays
 from plremix.losses import reliable_negatives
 from plremix.methods import codivide
 from plremix.methods.base import Averages
-from plremix.methods.codivide import CoDivide
+from plremix.methods.codivide import CoDivide, first_noise_rate
 from plremix.methods.learner import Predictions
 from plremix.methods.splits import (
     Scores,
@@ -32,6 +33,7 @@ from plremix.methods.splits import (
     neighbours,
     small_loss,
 )
+from plremix.randomness import beta, generator
 from plremix.selection import Verdict
 
 
@@ -79,6 +81,44 @@ def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
     for row in range(3):
         expected = ((both[0][3 + row] + both[1][3 + row] + theirs[0][row] + theirs[1][row]) / 4).square()
         assert torch.allclose(targets[3 + row], expected / expected.sum(), atol=1e-4)
+
+
+@pytest.mark.parametrize("clean", [0, 2, 5])
+def test_the_losses_of_a_step_equal_the_papers_formulas(tiny: LabelledImages, clean: int) -> None:
+    """Half-way up the ramp, in the middle of an epoch: 2 + 3 / 6 epochs, of which 1 to 4 are the ramp."""
+    method: Any = method_on(tiny, small_config(lambda_u=10.0, ramp_epochs=3, epochs=9))
+    draws = torch.Generator().manual_seed(0)
+    weight = 0.2 * torch.randn(64, 3, generator=draws)
+    method.learners[1].forward = lambda images: SimpleNamespace(logits=images.flatten(1) @ weight)
+    views = [torch.randn(5, 1, 8, 8, generator=draws) for _ in range(2)]
+    targets = torch.randn(5, 3, generator=draws).softmax(1)
+    losses = method._losses(1, torch.arange(clean), views, targets, epoch=2, step=3, steps=6)
+
+    samples = [(view[i], targets[i]) for view in views for i in range(clean)]
+    samples += [(view[i], targets[i]) for view in views for i in range(clean, 5)]
+    share = beta(method.config.beta, generator(0, "share", 1, 2, 3))
+    share = max(share, 1 - share)
+    partners = torch.randperm(10, generator=generator(0, "mixup", 1, 2, 3, 0)).tolist()
+    assert share < 0.9, "hardly blended"
+    classifier = error = 0.0
+    mean = [0.0] * 3
+    for one, other in enumerate(partners):
+        image, target = (
+            share * mine + (1 - share) * its for mine, its in zip(samples[one], samples[other], strict=True)
+        )
+        said = (image.flatten() @ weight).softmax(0).tolist()
+        if one < 2 * clean:
+            classifier -= sum(t * math.log(p) for t, p in zip(target.tolist(), said, strict=True)) / (2 * clean)
+        else:
+            error += sum((p - t) ** 2 for t, p in zip(target.tolist(), said, strict=True)) / 3 / (10 - 2 * clean)
+        mean = [so_far + p / 10 for so_far, p in zip(mean, said, strict=True)]
+    expected = {"loss_prior": sum(math.log((1 / 3) / p) / 3 for p in mean)}
+    if clean:
+        expected["loss_clean"] = classifier
+    if clean < 5:
+        expected["loss_noisy"] = 10.0 * 0.5 * error
+    assert {name: loss.item() for name, loss in losses.items()} == pytest.approx(expected, abs=1e-5)
+    assert expected["loss_prior"] > 1e-3, "or its sign would not show"
 
 
 def test_guesses_of_an_epoch_are_what_the_split_was_made_from(tiny: LabelledImages) -> None:
@@ -565,20 +605,55 @@ def test_small_losses_are_as_many_as_labels_seem_right() -> None:
         assert (split.is_clean == right).float().mean() > 0.95
 
 
+def test_a_small_loss_splits_label_counts_for_as_much_as_its_own_network_believes() -> None:
+    scores, given, _ = scored()
+    for split, own in zip(small_loss(scores, given, small_config(), 0), scores, strict=True):
+        expected = [float(row.softmax(0)[label]) for row, label in zip(own.logits, given, strict=True)]
+        assert split.clean_probability.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def naive_divergence(prediction: Tensor, label: Tensor) -> float:
+    """Jensen-Shannon divergence of one prediction (C,) from its label."""
+    target = torch.eye(len(prediction))[label]
+    middle = (prediction + target) / 2
+    parts = [
+        sum(float(p * (p / m).log()) for p, m in zip(one, middle, strict=True) if p > 0) for one in (prediction, target)
+    ]
+    return sum(parts) / 2
+
+
+def test_a_balanced_splits_label_counts_for_less_the_more_is_said_against_it() -> None:
+    scores, given, _ = scored(count=40)
+    together = torch.stack([one.logits.softmax(1) for one in scores]).mean(0)
+    naive = [naive_divergence(row, label) for row, label in zip(together, given, strict=True)]
+    expected = [1.0 if divergence < 0.5 else 1 - divergence for divergence in naive]
+    assert 0 < sum(weight < 1 for weight in expected) < 40
+    for split in class_balanced(scores, given, small_config(), 0):
+        assert split.clean_probability.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_first_noise_rate_is_the_splits_own_where_it_keeps_quotas() -> None:
+    """Others keep what is best learned from: there the networks' predictions are counted, class by class."""
+    truth = torch.arange(12) % 3
+    given = truth.clone()
+    given[[0, 1]] = truth[[1, 0]]  # two of twelve are wrong
+    favouring = 4 * torch.eye(3)[truth] + torch.tensor([9.0, 0.0, 0.0])  # all rows like the first class best
+    scores = [Scores(favouring, torch.zeros(12, 2), torch.zeros(3, 2))] * 2
+    splits = [
+        Split(torch.arange(12) < clean, torch.ones(12), favouring, torch.zeros(12, 1), guesses=favouring)
+        for clean in (6, 9)
+    ]
+    assert first_noise_rate(splits, scores, given) == pytest.approx(1 - (6 / 12 + 9 / 12) / 2)
+    without = [split._replace(guesses=None) for split in splits]
+    assert first_noise_rate(without, scores, given) == pytest.approx(2 / 12)
+
+
 def test_the_balanced_split_takes_as_many_of_every_class() -> None:
     scores, given, right = scored()
     given = torch.where(torch.arange(200) < 8, 0, given)  # classes are not equally frequent
     split = class_balanced(scores, given, small_config(), 0)[0]
     together = torch.stack([one.logits.softmax(1) for one in scores]).mean(0)
-    divergence = []
-    for row, label in zip(together, given, strict=True):
-        target = torch.eye(4)[label]
-        middle = (row + target) / 2
-        parts = [
-            sum(float(p * (p / m).log()) for p, m in zip(one, middle, strict=True) if p > 0) for one in (row, target)
-        ]
-        divergence.append(sum(parts) / 2)
-    naive = torch.tensor(divergence)
+    naive = torch.tensor([naive_divergence(row, label) for row, label in zip(together, given, strict=True)])
     assert torch.allclose(divergence_from_labels(together, given), naive, atol=1e-5)
     quota = int((naive < naive.mean()).sum() / 4)
     for label in range(4):

@@ -1,14 +1,17 @@
-"""The contrast part: a queue of earlier samples, views of two sizes, and pre-training without labels."""
+"""The contrast part: its loss pair by pair, a queue, views of two sizes, and pre-training without labels."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from helpers import contents, method_on, same_state, small_config, small_cross_entropy
 
 from plremix.config import CoDivideConfig, Config
@@ -18,6 +21,54 @@ from plremix.methods.codivide import CoDivide, weight_for
 from plremix.methods.contrasts import Contrast
 from plremix.methods.pretraining import pretrain
 from plremix.training import train
+
+
+def naive_contrast(embeddings: torch.Tensor, attract: list, repel: list, flat: bool) -> torch.Tensor:
+    """One anchor, one pair at a time, with a gradient: views (n, 2, d), temperature 0.5, sample-level relations."""
+    unit, terms = F.normalize(embeddings, dim=2), []
+    views = [(i, a) for i in range(len(unit)) for a in (0, 1)]
+    for i, a in views:
+        pairs = [(j, unit[i, a] @ unit[j, c] / 0.5) for j, c in views if (i, a) != (j, c)]
+        pulled = [similarity for j, similarity in pairs if j == i or attract[i][j]]
+        pushed = [similarity for j, similarity in pairs if j != i and repel[i][j]]
+        if flat and pushed:
+            terms.append(sum((s - sum(pulled)).exp() for s in pushed).log())
+        if not flat:
+            total = sum(s.exp() for s in pulled + pushed)
+            terms.append(-sum((s.exp() / total).log() for s in pulled) / len(pulled))
+    return sum(terms) / len(terms)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("name", ["simclr", "scl", "plr"])
+def test_the_contrast_of_a_batch_equals_a_loop_over_pairs(name: str, flat: bool) -> None:
+    """In value and gradient: the flat form's value is its weight, whatever it saw."""
+    settings = {"contrast": name, "flat": flat, "contrast_weight": 0.5, "kappa": (2,), "temperature": 0.5}
+    draws = torch.Generator().manual_seed(0)
+    embeddings = torch.randn(7, 2, 4, generator=draws, dtype=torch.float64).requires_grad_()
+    learner: Any = SimpleNamespace(embed=lambda views: embeddings)
+    labels, scores = torch.randint(8, (30,), generator=draws), torch.randn(30, 8, generator=draws)
+    mine = torch.randperm(30, generator=draws)[:7]
+    contrast = Contrast(small_cross_entropy(**settings), learner, labels)
+    loss, seen = contrast([torch.zeros(7, 1, 8, 8)] * 2, mine, scores, epoch=1)
+
+    ranked = [scores[i].argsort(descending=True).tolist() for i in mine]
+    sets = [{*order[:2], int(labels[i])} for order, i in zip(ranked, mine, strict=True)]
+    alike = [[name == "scl" and one[0] == other[0] for other in ranked] for one in ranked]
+    apart = [[name == "simclr" or (name == "plr" and not one & other) for other in sets] for one in sets]
+    if name == "scl":
+        apart = [[not same for same in row] for row in alike]
+        assert 7 < sum(map(sum, alike)) < 49, "some pairs of either kind"
+    if name == "plr":
+        without = [[set(one[:2]).isdisjoint(other[:2]) for other in ranked] for one in ranked]
+        first = [[one[0] != other[0] for other in ranked] for one in ranked]
+        assert len({sum(map(sum, pairs)) for pairs in (apart, without, first)}) == 3, "labels and kappa count"
+    expected = 0.5 * naive_contrast(embeddings, alike, apart, flat)
+    assert loss.item() == pytest.approx(0.5 if flat else expected.item(), abs=1e-6)
+    if flat:
+        assert seen["log_negatives"].item() == pytest.approx(2 * expected.item(), abs=1e-6)
+    (found,), (wanted,) = (torch.autograd.grad(one, embeddings) for one in (loss, expected))
+    assert torch.allclose(found, wanted, atol=1e-6)
 
 
 def test_the_queue_holds_the_latest_samples_by_a_slow_encoder(tiny: LabelledImages) -> None:
@@ -126,6 +177,16 @@ def test_pre_training_moves_the_backbone_without_labels_and_is_exact(tiny: Label
     assert same_state(*states)
 
 
+@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
+def test_the_queues_encoder_starts_where_pre_training_ended(tiny: LabelledImages, make: Callable[..., Config]) -> None:
+    method = method_on(tiny, make(contrast="plr-queue", pretrain="simclr", pretrain_epochs=2))
+    for epoch in range(2):
+        pretrain(method, epoch)
+        for contrast, learner in zip(method.contrasts, method.learners, strict=True):
+            same = same_state(contrast.queue.encoder.state_dict(), learner.network.state_dict())
+            assert same == (epoch == 1)
+
+
 def test_a_run_that_stops_after_pre_training_goes_on_without_it(tmp_path: Path, tiny_file: Path) -> None:
     config = small_cross_entropy(data=str(tiny_file), pretrain="simclr", pretrain_epochs=2, epochs=2)
     train(config, tmp_path / "whole")
@@ -160,10 +221,23 @@ def test_the_weight_of_the_noisy_side_follows_the_noise(tiny: LabelledImages) ->
     assert told.train_epoch(1)["lambda_u"] == 7.0
 
 
-def test_unicon_contrasts_the_noisy_side_alone(tiny: LabelledImages) -> None:
+def test_unicon_contrasts_the_noisy_side_alone(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
     config = small_config(method="unicon", split="class-balanced", contrast="simclr", contrast_side="noisy", flat=False)
     assert isinstance(config, CoDivideConfig)
     method = method_on(tiny, config)
+    seen: list[tuple[int, list[int], set[int]]] = []
+    real = Contrast.__call__
+
+    def watched(self: Contrast, strong: Any, mine: torch.Tensor, table: torch.Tensor, epoch: int) -> Any:
+        seen.append((method.contrasts.index(self), mine.tolist(), {len(view) for view in strong}))
+        return real(self, strong, mine, table, epoch)
+
+    monkeypatch.setattr(Contrast, "__call__", watched)
     method.train_epoch(0)
+    assert not seen, "warm-up has a contrast of its own"
     metrics = method.train_epoch(1)
-    assert metrics["anchors_used"] <= 2 * config.batch_size
+    assert metrics["anchors_used"] == 2 * config.batch_size
+    for index, rows, views in seen:
+        assert views == {len(rows)} == {config.batch_size}
+        assert not method.splits[1 - index].is_clean[rows].any()
+    assert {index for index, _, _ in seen} == {0, 1}

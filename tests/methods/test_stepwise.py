@@ -16,11 +16,13 @@ from plremix.config import CONFIGS, Config, ELRConfig, config_class
 from plremix.data.dataset import LabelledImages
 from plremix.data.sources import arrays
 from plremix.methods import elr
+from plremix.methods.contrasts import Contrast
 from plremix.methods.coteaching import disagreeing, exchange
 from plremix.methods.elr import ELR, ELRPlus, bounded, early_learning
 from plremix.methods.forgetting import estimated_rate, kept_share, smallest
 from plremix.methods.jocor import joint_loss
-from plremix.methods.learner import step_together
+from plremix.methods.learner import Predictions, step_together
+from plremix.methods.pretraining import pretrain
 from plremix.randomness import beta, generator
 
 STEPWISE = [name for name in CONFIGS if name not in ("plremix", "dividemix", "unicon")]
@@ -34,6 +36,26 @@ def config_of(method: str, **changes: Any) -> Config:
 
 def finite(method: Any) -> bool:
     return all(torch.isfinite(value).all() for network in method.networks for value in network.state_dict().values())
+
+
+class Linear(torch.nn.Module):
+    """A network without batch norm: what it says of an image does not depend on who else is in the batch."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.weight = 0.2 * torch.randn(64, 3, generator=torch.Generator().manual_seed(seed))
+
+    def forward(self, images: torch.Tensor) -> Any:
+        return SimpleNamespace(logits=images.flatten(1) @ self.weight)
+
+
+def logits_of_a_batch(method: Any, count: int) -> list[torch.Tensor]:
+    """Random logits (b, 3) for each network, which it then says of whatever batch it is shown."""
+    draws = torch.Generator().manual_seed(0)
+    logits = [torch.randn(count, 3, generator=draws) for _ in method.learners]
+    for learner, one in zip(method.learners, logits, strict=True):
+        learner.forward = lambda images, one=one: SimpleNamespace(logits=one)
+    return logits
 
 
 def test_the_kept_share_falls_to_one_minus_the_rate() -> None:
@@ -82,16 +104,50 @@ def test_co_teaching_plus_looks_at_disagreements_alone() -> None:
     assert disagreeing([first, first]).tolist() == []
 
 
+@pytest.mark.parametrize("plus_epoch", [None, 1, 2])
+def test_co_teaching_learns_the_others_small_losses_and_plus_among_disagreements(
+    plus_epoch: int | None, tiny: LabelledImages
+) -> None:
+    method = method_on(tiny, config_of("co-teaching", forget_rate=0.5, forget_epochs=1, plus_epoch=plus_epoch))
+    logits, mine = logits_of_a_batch(method, 20), torch.arange(20, 40)
+    method.start_epoch(1)
+    losses = method.losses(mine, torch.zeros(20, 1, 8, 8), epoch=1, step=0, steps=1)
+    cost = [[-math.log(one[i].softmax(0)[tiny.given_labels[20 + i]]) for i in range(20)] for one in logits]
+    candidates = list(range(20))
+    if plus_epoch == 1:
+        candidates = [i for i in candidates if logits[0][i].argmax() != logits[1][i].argmax()]
+        assert 4 < len(candidates) < 16
+    for index in (0, 1):
+        easy = sorted(candidates, key=lambda i: cost[1 - index][i])[: len(candidates) // 2]
+        expected = sum(cost[index][i] for i in easy) / len(easy)
+        assert losses[f"loss_{index}"].item() == pytest.approx(expected, abs=1e-5)
+
+
+def naive_joint(first: torch.Tensor, second: torch.Tensor, label: int, agreement: float) -> float:
+    """JoCoR's loss of one sample."""
+    p, q = first.softmax(0).tolist(), second.softmax(0).tolist()
+    apart = sum(a * math.log(a / b) + b * math.log(b / a) for a, b in zip(p, q, strict=True))
+    return (1 - agreement) * -(math.log(p[label]) + math.log(q[label])) + agreement * apart
+
+
+@pytest.mark.parametrize("agreement", [0.2, 0.7])
+def test_jocor_learns_what_both_networks_find_easiest(agreement: float, tiny: LabelledImages) -> None:
+    method = method_on(tiny, config_of("jocor", forget_rate=0.4, forget_epochs=1, agreement=agreement))
+    logits, mine = logits_of_a_batch(method, 10), torch.arange(20, 30)
+    method.start_epoch(1)
+    loss = method.losses(mine, torch.zeros(10, 1, 8, 8), epoch=1, step=0, steps=1)["loss"]
+    labels = tiny.given_labels[mine].tolist()
+    joint = [naive_joint(logits[0][i], logits[1][i], labels[i], agreement) for i in range(10)]
+    assert loss.item() == pytest.approx(sum(sorted(joint)[:6]) / 6, abs=1e-5)
+
+
 def test_jocors_joint_loss_is_the_papers_formula() -> None:
     draws = torch.Generator().manual_seed(0)
     logits = [torch.randn(6, 4, generator=draws) for _ in range(2)]
     labels = torch.randint(4, (6,), generator=draws)
     found = joint_loss(logits, labels, 0.3)
     for i in range(6):
-        p, q = (one[i].softmax(0) for one in logits)
-        supervised = -p[labels[i]].log() - q[labels[i]].log()
-        apart = sum(p[c] * (p[c] / q[c]).log() + q[c] * (q[c] / p[c]).log() for c in range(4))
-        assert found[i].item() == pytest.approx(float(0.7 * supervised + 0.3 * apart), abs=1e-5)
+        assert found[i].item() == pytest.approx(naive_joint(logits[0][i], logits[1][i], int(labels[i]), 0.3), abs=1e-5)
 
 
 def test_elrs_regulariser_and_targets_are_the_papers_formulas(tiny: LabelledImages) -> None:
@@ -113,8 +169,62 @@ def test_elrs_regulariser_and_targets_are_the_papers_formulas(tiny: LabelledImag
     assert method.targets[0, [0, 1]].abs().sum() == 0
 
 
+def test_elr_learns_labels_and_targets_that_have_just_moved(tiny: LabelledImages) -> None:
+    method: ELR = method_on(tiny, config_of("elr", elr_weight=2.0, elr_momentum=0.6))
+    (logits,), mine = logits_of_a_batch(method, 5), torch.tensor([7, 3, 20, 21, 59])
+    method.targets[0] = torch.rand(60, 3, generator=torch.Generator().manual_seed(1)).softmax(1)
+    before = method.targets[0].tolist()
+    losses = method.losses(mine, torch.zeros(5, 1, 8, 8), epoch=0, step=0, steps=1)
+    classifier = regulariser = 0.0
+    for row, sample in enumerate(mine.tolist()):
+        said = logits[row].softmax(0).tolist()
+        target = [0.6 * old + 0.4 * now for old, now in zip(before[sample], said, strict=True)]
+        classifier -= math.log(said[tiny.given_labels[sample]]) / 5
+        regulariser += math.log(1 - sum(t * p for t, p in zip(target, said, strict=True))) / 5
+    assert losses["loss_classifier"].item() == pytest.approx(classifier, abs=1e-5)
+    assert losses["loss_elr"].item() == pytest.approx(2 * regulariser, abs=1e-5)
+
+
+def test_elr_plus_learns_blended_labels_and_blended_targets(tiny: LabelledImages) -> None:
+    settings = {"elr_weight": 2.0, "elr_momentum": 0.6, "mixup_alpha": 8.0}
+    method: Any = method_on(tiny, config_of("elr-plus", **settings))
+    networks, slow = [Linear(0), Linear(1)], [Linear(2), Linear(3)]
+    method.followers = slow
+    for learner, network in zip(method.learners, networks, strict=True):
+        learner.forward = network
+    draws, mine = torch.Generator().manual_seed(4), torch.tensor([7, 3, 20, 21, 59])
+    method.targets = torch.rand(2, 60, 3, generator=draws).softmax(2)
+    before, images = method.targets.clone(), torch.randn(5, 1, 8, 8, generator=draws)
+    losses = method.losses(mine, images, epoch=1, step=2, steps=9)
+    labels = torch.eye(3)[tiny.given_labels[mine]]
+    for index in (0, 1):
+        said = slow[1 - index](images).logits.softmax(1)
+        targets = [0.6 * before[index, sample] + 0.4 * said[row] for row, sample in enumerate(mine.tolist())]
+        share = beta(8.0, generator(0, "share", index, 1, 2))
+        share = max(share, 1 - share)
+        assert share < 0.9, "hardly blended"
+        partners = torch.randperm(5, generator=generator(0, "mixup", index, 1, 2, 0)).tolist()
+        assert partners != list(range(5))
+        classifier = regulariser = 0.0
+        for one, other in enumerate(partners):
+            image, label, target = (share * what[one] + (1 - share) * what[other] for what in (images, labels, targets))
+            found = networks[index](image[None]).logits[0].softmax(0)
+            classifier -= float((label * found.log()).sum()) / 5
+            regulariser += math.log(1 - float((target * found).sum())) / 5
+        assert losses[f"loss_classifier_{index}"].item() == pytest.approx(classifier, abs=1e-5)
+        assert losses[f"loss_elr_{index}"].item() == pytest.approx(2 * regulariser, abs=1e-5)
+
+
+def test_elr_plus_starts_its_slow_copies_where_pre_training_ended(tiny: LabelledImages) -> None:
+    method: ELRPlus = method_on(tiny, config_of("elr-plus", pretrain="simclr", pretrain_epochs=2))
+    for epoch in range(2):
+        pretrain(method, epoch)
+        for follower, learner in zip(method.followers, method.learners, strict=True):
+            assert same_state(follower.state_dict(), learner.network.state_dict()) == (epoch == 1)
+
+
 def test_elr_plus_targets_come_from_the_other_networks_slow_copy(tiny: LabelledImages) -> None:
-    method: ELRPlus = method_on(tiny, config_of("elr-plus"))
+    method: ELRPlus = method_on(tiny, config_of("elr-plus", ema=0.9))
     with torch.no_grad():
         for parameter in method.followers[1].parameters():
             parameter.zero_()
@@ -124,9 +234,13 @@ def test_elr_plus_targets_come_from_the_other_networks_slow_copy(tiny: LabelledI
     assert torch.allclose(method.targets[0, :4], blank, atol=1e-5), "a blank network"
     assert not torch.allclose(method.targets[1, :4], blank, atol=1e-3)
     before = next(method.followers[0].parameters()).clone()
-    method.after_step(0, 0, 9)
-    assert torch.allclose(next(method.followers[0].parameters()), next(method.networks[0].parameters()), atol=0.01)
-    assert before.shape == next(method.followers[0].parameters()).shape
+    with torch.no_grad():
+        for parameter in method.networks[0].parameters():
+            parameter.add_(1.0)
+    method.after_step(2, 8, 9)  # by the last step they are as slow as they get
+    first, second = (next(follower.parameters()) for follower in method.followers)
+    assert torch.allclose(first, before + 0.1, atol=1e-5), "a tenth of the way"
+    assert torch.allclose(second, 0.1 * next(method.networks[1].parameters()), atol=1e-5), "its own network"
 
 
 def test_elr_plus_weighs_blended_labels_by_the_targets(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +347,40 @@ def test_the_estimate_is_what_was_forgotten_by_unless_that_was_told(method: str,
     told = method_on(tiny, config_of(method, forget_epochs=1, forget_rate=0.5))
     told.train_epoch(0)
     assert told.noise_rate_estimate(0.3) == 0.3
+
+
+@pytest.mark.parametrize("method", ["co-teaching", "co-teaching-plus", "jocor"])
+def test_as_much_is_forgotten_as_the_networks_speak_against(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, forget_epochs=1))
+    assert tiny.true_labels is not None
+    knowing = Predictions(10 * F.one_hot(tiny.true_labels, 3).float(), torch.zeros(60, 0))
+    for learner in trained.learners:
+        learner.predict = lambda *given: knowing
+    wrong = sum(int(true != given) for true, given in zip(tiny.true_labels, tiny.given_labels, strict=True))
+    assert 0 < wrong < 30
+    assert trained.start_epoch(0)["forget_rate"] == 0.0, "nothing is known before the first epoch"
+    assert trained.start_epoch(1)["forget_rate"] == pytest.approx(wrong / 60)
+    assert trained.noise_rate_estimate(0.99) == pytest.approx(wrong / 60)
+
+
+def test_a_networks_contrast_goes_by_what_the_other_network_predicted(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = method_on(tiny, config_of("co-teaching", contrast="plr", forget_rate=0.2))
+    predicted = [learner.predict(method.loader.images, method.loader).logits for learner in method.learners]
+    assert not torch.allclose(predicted[0], predicted[1], atol=0.01)
+    seen: list[int] = []
+    real = Contrast.__call__
+
+    def watched(self: Contrast, strong: Any, mine: torch.Tensor, table: torch.Tensor, epoch: int) -> Any:
+        index = method.contrasts.index(self)
+        assert torch.equal(table, predicted[1 - index])
+        seen.append(index)
+        return real(self, strong, mine, table, epoch)
+
+    monkeypatch.setattr(Contrast, "__call__", watched)
+    method.train_epoch(0)
+    assert set(seen) == {0, 1}
 
 
 @pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr", "plr-queue"])

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plremix.selection import calibrate, foretells, judge_together, rate_by_count, shares_by_count, weigh_labels
+from plremix.selection import (
+    calibrate,
+    foretells,
+    judge_together,
+    rate_by_count,
+    rate_by_quotas,
+    shares_by_count,
+    weigh_labels,
+)
 from plremix.selection.doubt import confident_joint, likeliest_shares, shares_alike, wrong_share
 
 
@@ -168,3 +176,22 @@ def test_who_guesses_blindly_foretells_nothing(classes: int) -> None:
     assert foretells(knowing, labels)
     assert rate_by_count(blind, labels) <= 1 - 1 / classes
     assert rate_by_count(right, labels) < 0.02
+
+
+@pytest.mark.parametrize("favour", [0.0, 6.0])
+def test_the_rate_by_quotas_is_exact_even_where_all_rows_favour_one_class(favour: float) -> None:
+    truth = torch.arange(60) % 3
+    given = truth.clone()
+    for one in range(0, 15, 3):  # five pairs of labels are exchanged: every class keeps its number
+        given[one], given[one + 1] = truth[one + 1], truth[one]
+    favours = torch.tensor([0.0, 0.0, favour])
+    posterior = (3 * torch.nn.functional.one_hot(truth, 3) + favours).softmax(1)
+    assert not favour or (posterior.argmax(1) == 2).all()
+    assert rate_by_quotas(posterior, given) == pytest.approx(10 / 60)
+    assert rate_by_quotas(posterior, truth) == 0.0
+    assert rate_by_quotas(posterior, (truth + 1) % 3) == 1.0
+
+
+def test_by_quotas_rows_that_say_nothing_are_of_the_most_frequent_class() -> None:
+    given = torch.tensor([0, 0, 1, 2, 2, 2, 2, 2])
+    assert rate_by_quotas(torch.full((8, 3), 1 / 3), given) == pytest.approx(3 / 8)

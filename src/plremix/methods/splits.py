@@ -105,7 +105,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     is_clean = known.argmax(1) == labels
     splits = []
     for one in scores:
-        losses = torch.from_numpy(normalise_losses(_classifier_loss(one, labels).cpu().numpy())).float()
+        losses = scaled_losses(_classifier_loss(one, labels)).float()
         points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
         splits.append(Split(is_clean, believed, likely, points, guesses=posterior, guess_weight=(1 - trust) / 2))
     return splits
@@ -132,8 +132,7 @@ def small_loss(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
         is_clean = torch.zeros_like(labels, dtype=torch.bool)
         is_clean[smallest(losses, 1 - rate)] = True
         believed = F.softmax(torch.nan_to_num(one.logits.float()), dim=1).gather(1, labels[:, None])[:, 0]
-        points = torch.from_numpy(normalise_losses(losses.cpu().numpy()[:, None])).float()
-        splits.append(Split(is_clean, believed, one.logits, points))
+        splits.append(Split(is_clean, believed, one.logits, scaled_losses(losses).float()))
     return splits
 
 
@@ -154,8 +153,7 @@ def class_balanced(scores: Sequence[Scores], labels: Tensor, config: CoDivideCon
         members = (labels == label).nonzero()[:, 0]
         is_clean[members[divergence[members].argsort(stable=True)[:quota]]] = True
     believed = torch.where(divergence < 0.5, 1.0, 1 - divergence)
-    points = torch.from_numpy(normalise_losses(divergence.cpu().numpy()[:, None])).float()
-    return [Split(is_clean, believed, one.logits, points) for one in scores]
+    return [Split(is_clean, believed, one.logits, scaled_losses(divergence).float()) for one in scores]
 
 
 def divergence_from_labels(probabilities: Tensor, labels: Tensor) -> Tensor:
@@ -180,7 +178,7 @@ def _classifier_loss(scores: Scores, labels: Tensor) -> Tensor:
 
 
 def scaled_losses(losses: Tensor) -> Tensor:
-    """(N, f) in float64, each column brought to 0..1."""
+    """(N, f), or (N, 1) of a single one (N,), in float64, each column brought to 0..1."""
     return torch.from_numpy(normalise_losses(losses.cpu().numpy()))
 
 
