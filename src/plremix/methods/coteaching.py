@@ -33,21 +33,26 @@ class CoTeaching(Stepwise):
         for learner in self.learners:
             learner.set_beta1(self.config.beta1(epoch))
         told = self.config.forget_rate
-        self.first = 0 if told != "auto" else self.config.forget_epochs
-        if self.rate is None and epoch >= self.first:
-            if told == "auto":
-                self.rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
-            else:
-                self.rate = told
+        if told != "auto":
+            self.rate = told
+        elif self.rate is None and epoch >= self._first():
+            self.rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
         return {"forget_rate": self.rate or 0.0}
+
+    def _first(self) -> int:
+        """The epoch from which on samples are left out."""
+        return self.config.forget_epochs if self.config.forget_rate == "auto" else 0
+
+    def kept(self, epoch: int) -> float:
+        """The share of a batch that is learned from in this epoch."""
+        return kept_share(self.rate or 0.0, epoch, self._first(), self.config.forget_epochs)
 
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, given = self.config, self.labels[mine]
         logits = [learner.forward(weak).logits for learner in self.learners]
-        share = kept_share(self.rate or 0.0, epoch, self.first, config.forget_epochs)
         plus = config.plus_epoch is not None and epoch >= config.plus_epoch
         taught = disagreeing(logits) if plus else torch.arange(len(mine), device=weak.device)
-        chosen = exchange([one[taught] for one in logits], given[taught], share)
+        chosen = exchange([one[taught] for one in logits], given[taught], self.kept(epoch))
         return {
             f"loss_{index}": F.cross_entropy(one[taught][places], given[taught][places])
             if len(places)

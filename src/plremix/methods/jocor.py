@@ -7,7 +7,7 @@ from torch import Tensor
 
 from plremix.config import JoCoRConfig
 from plremix.methods.coteaching import CoTeaching
-from plremix.methods.forgetting import kept_share, smallest
+from plremix.methods.forgetting import smallest
 from plremix.methods.stepwise import Losses
 
 
@@ -17,11 +17,9 @@ class JoCoR(CoTeaching):
     config: JoCoRConfig  # type: ignore[assignment]
 
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
-        config = self.config
         logits = [learner.forward(weak).logits for learner in self.learners]
-        joint = joint_loss(logits, self.labels[mine], config.agreement)
-        share = kept_share(self.rate or 0.0, epoch, self.first, config.forget_epochs)
-        return {"loss": joint[smallest(joint.detach(), share)].mean()}
+        joint = joint_loss(logits, self.labels[mine], self.config.agreement)
+        return {"loss": joint[smallest(joint.detach(), self.kept(epoch))].mean()}
 
 
 def joint_loss(logits: list[Tensor], labels: Tensor, agreement: float) -> Tensor:
