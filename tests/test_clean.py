@@ -25,11 +25,12 @@ from plremix.config import CoDivideConfig
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles
 from plremix.data.sheets import FORMULA, csv_text, harmless, plain_cell
-from plremix.data.sources import arrays, own
+from plremix.data.sources import arrays, listed, own, table
 from plremix.errors import InputError
 from plremix.selection import Verdict
 from plremix.training import budget
 from plremix.training.budget import epochs_within, expected_seconds, parse_time
+from plremix.training.checkpoint import load_checkpoint, save_checkpoint
 from plremix.training.folder import RunFolder
 
 QUICK = ["--epochs", "2", "--width", "4", "--embedding-size", "8", "--device", "cpu", "--quiet"]
@@ -183,7 +184,9 @@ def test_bad_input_is_told_in_one_line(kind: str, tmp_path: Path, capsys: pytest
     assert error.count("\n") == 1
 
 
-def test_odd_trees_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_trees_are_fine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     """Nested folders, an empty class, a class with one image, mixed sizes, links in a circle or to other classes,
     unreadable files, names that are no text."""
     write_images(tmp_path / "in", ["a", "b"], 30)
@@ -201,15 +204,31 @@ def test_odd_trees_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         os.link(deep / "large.jpg", os.fsencode(tmp_path) + b"/in/a/caf\xe9.jpg")
     assert main(["clean", str(tmp_path / "in"), "--out", str(tmp_path / "run"), *QUICK[:-1]]) == 0
     said = capsys.readouterr().out
-    assert "1 with a single image, from which little can be learned: single" in said
-    assert "left out, listed in skipped.csv: " in said
-    assert "empty/: the class folder has no images" in said
+    assert "1 class has a single image, from which little can be learned: single" in said
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert told.startswith("left out, listed in ")
+    assert "empty/: the class folder has no images" in told
+    assert "broken.png" not in said, "told once"
     ids = [row["id"] for row in rows_of(tmp_path / "run" / "labels.csv")]
     assert "a/deeper/still/large.jpg" in ids
     assert "single/only.png" in ids
     assert len(ids) == len(set(ids)) == 32
     skipped = {row["id"]: row["reason"] for row in rows_of(tmp_path / "run" / "skipped.csv")}
     assert skipped.keys() - {"a/caf\\udce9.jpg"} == {"empty/", "b/broken.png"}
+
+
+def test_a_link_to_a_class_folder_is_no_class_of_its_own(tmp_path: Path) -> None:
+    write_images(tmp_path / "in", ["b", "c"], 30)
+    write_images(tmp_path / "elsewhere", ["d"], 10)
+    for link, target in [("a", "b"), ("all", "."), ("d", "../elsewhere/d"), ("e", "../elsewhere/d")]:
+        (tmp_path / "in" / link).symlink_to(target, target_is_directory=True)
+    found = own.load(tmp_path / "in", 16, 3)
+    assert found.classes == ("b", "c", "d"), "a link to a folder outside is a class like any other"
+    assert len(found) == 40
+    assert dict(found.skipped) == {
+        name: f"it is a link to what is {real}/ already, where its images count"
+        for name, real in [("a/", "b"), ("all/", "."), ("e/", "d")]
+    }
 
 
 def test_folders_that_cannot_be_read_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,13 +366,41 @@ def test_the_expected_time_counts_contrast_as_if_it_were_needed() -> None:
 
 
 def test_a_time_budget_sets_the_number_of_epochs() -> None:
-    assert [parse_time(text) for text in ("90s", "30m", "1h30m", "2", "0.5h")] == [90, 1800, 5400, 120, 1800]
-    for text in ("soon", "30x", "m", "-5m"):
-        with pytest.raises(InputError, match="--time-budget must look like"):
+    assert [parse_time(text) for text in ("90s", "30m", "1h30m", "2d", "0.5h")] == [90, 1800, 5400, 172_800, 1800]
+    for text in ("soon", "30x", "m", "-5m", "30", "0", "nan", ""):
+        with pytest.raises(InputError, match="--time-budget must look like 90s, 30m, 1h30m or 2h"):
+            parse_time(text)
+    for text in ("0s", "0h0m", "9" * 400 + "d"):
+        with pytest.raises(InputError, match="--time-budget must be a time above 0"):
             parse_time(text)
     config = CoDivideConfig(epochs=40, kappa_epochs=(10, 20))
     assert epochs_within(config, expected=400.0, budget=200.0) == 20
+    assert epochs_within(config, expected=400.0, budget=200.0, most=7) == 7
+    assert epochs_within(config, expected=400.0, budget=200.0, most=30) == 20
     assert epochs_within(config, expected=400.0, budget=0.1) == 3
+
+
+def test_a_budget_that_is_too_short_for_any_run_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    config = CoDivideConfig(epochs=40, kappa_epochs=(10, 20))
+    epochs_within(config, expected=400.0, budget=30.0)
+    assert not caplog.records
+    epochs_within(config, expected=400.0, budget=0.5)
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert told == "the time budget (0.5 s) is too short: even the smallest run takes about 30 seconds"
+    assert [budget.duration(seconds) for seconds in (0.1, 1.6, 91, 7200)] == [
+        *("1 second", "2 seconds", "2 minutes", "2.0 hours")
+    ]
+
+
+def test_epochs_are_the_most_that_a_time_budget_may_take(
+    tmp_path: Path, tiny_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["clean", str(tiny_file), "--out", str(tmp_path / "run"), *QUICK[2:-1], "--epochs", "1"]
+    assert main([*words, "--time-budget", "2h"]) == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["epochs"] == 1
+    assert "batches of 8, 1 epoch (" in capsys.readouterr().out
+    assert main([*words, "--resume", "--time-budget", "2h"]) == 0, "the same command with --resume always goes on"
+    assert "keeps its length (1 epoch): --time-budget is for a new one" in capsys.readouterr().err
 
 
 def test_strictness_flags_fewer_or_more_by_score() -> None:
@@ -392,6 +439,41 @@ def test_a_resumed_run_keeps_its_settings_and_says_if_other_ones_are_asked_for(
         assert told in capsys.readouterr().err
 
 
+def test_a_run_goes_on_and_is_looked_at_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_images(tmp_path / "photos", ["a", "b"])
+    write_images(tmp_path / "trusted", ["a", "b"], 10)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["clean", "photos", "--test", "trusted", *QUICK]) == 0
+    out, go = tmp_path / "runs" / "clean-photos", ["--resume", "--quiet"]
+    config = json.loads((out / "config.json").read_text())
+    assert (config["data"], config["test"]) == (str(tmp_path / "photos"), str(tmp_path / "trusted"))
+    assert main(["clean", "photos", "--test", "./trusted", *go]) == 0
+    (tmp_path / "link").symlink_to("photos", target_is_directory=True)
+    monkeypatch.chdir(tmp_path / "other")
+    (out / "summary.json").unlink()
+    assert main(["clean", "../link", "--out", "../runs/clean-photos", *go]) == 0
+    assert main(["analyze", "../runs/clean-photos", "--batches", "1"]) == 0
+
+
+@pytest.mark.parametrize("command", ["clean", "train"])
+def test_a_run_whose_config_has_a_relative_path_goes_on_where_it_began(
+    command: str, tmp_path: Path, tiny_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [command, tiny_file.name, "--out", "run", *QUICK]
+    assert main(words) == 0
+    file, checkpoint = tmp_path / "run" / "config.json", tmp_path / "run" / "checkpoint" / "last.pt"
+    config = json.loads(file.read_text())
+    assert config["data"] == str(tiny_file)
+    file.write_text(json.dumps({**config, "data": tiny_file.name}))  # as earlier versions wrote it
+    saved = load_checkpoint(checkpoint)
+    saved["config"]["data"] = tiny_file.name
+    save_checkpoint(checkpoint, saved)
+    (tmp_path / "run" / "summary.json").unlink()
+    assert main([*words, "--resume"]) == 0
+
+
 def test_images_without_a_class_are_told_and_hidden_ones_passed_over(tmp_path: Path) -> None:
     write_images(tmp_path / "photos", ["a", "b"])
     for place in ("stray.png", ".hidden.png", "a/.thumbnails/small.png"):
@@ -409,6 +491,74 @@ def test_tables_come_with_any_usual_separator(tmp_path: Path, separator: str) ->
     rows += [separator.join([f"{path.parent.name}/{path.name}", path.parent.name]) for path in tmp_path.glob("*/*.png")]
     (tmp_path / "list.csv").write_text("\n".join(rows))
     assert len(own.load(tmp_path / "list.csv", 16, 3, label_column="kind of thing")) == 60
+
+
+def test_a_table_names_a_file_once_and_as_it_is(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a", "b"], 20)
+    spaced = tmp_path / "a" / " spaced .png "
+    (tmp_path / "a" / "000.png").rename(spaced)
+    (tmp_path / "link").symlink_to("b", target_is_directory=True)
+    files = [(f"{path.parent.name}/{path.name}", path.parent.name) for path in sorted(tmp_path.glob("[ab]/*.png"))]
+    rows = [*files, ("a/ spaced .png ", "a"), (f" {files[0][0]} ", "a"), (str(tmp_path / files[1][0]), "a")]
+    rows += [(f"link/{Path(files[-1][0]).name}", "b")]
+    (tmp_path / "list.csv").write_text("image,label\n" + "\n".join(map(",".join, rows)))
+    found = own.load(tmp_path / "list.csv", 16, 3)
+    assert sorted(found.ids) == sorted([*(name for name, _ in files), "a/ spaced .png "])
+    assert [name for name, reason in found.skipped if reason == "the row comes again"] == [
+        files[0][0],
+        str(tmp_path / files[1][0]),
+        f"link/{Path(files[-1][0]).name}",
+    ]
+
+
+def test_a_name_that_no_file_can_have_is_left_out(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a", "b"], 20)
+    rows = [(f"{path.parent.name}/{path.name}", path.parent.name) for path in tmp_path.glob("*/*.png")]
+    strange = [("x\0.png", "a"), ("x" * 5000, "a"), (" " + "y" * 5000, "a")]
+    found = table._listed(tmp_path / "list.csv", [(1, *row) for row in [*rows, *strange]])
+    assert len(found.paths) == 23
+    assert len(listed.load(found, 16).skipped) == 3
+
+
+def test_labels_that_may_be_a_mistake_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = blobs(120, classes=2)
+    np.savez(tmp_path / "gaps.npz", x_train=values["x_train"], y_train=np.array([10, 100])[values["y_train"]])
+    np.savez(tmp_path / "nan.npz", x_train=values["x_train"], y_train=np.array(["NaN", "dog"])[values["y_train"]])
+    quick = [*QUICK[2:-1], "--epochs", "1"]
+    assert main(["clean", str(tmp_path / "gaps.npz"), "--out", str(tmp_path / "gaps"), *quick]) == 0
+    assert "99 of 101 classes have no image; if 10, 100 are all there are" in capsys.readouterr().out
+    assert {row["given_label"] for row in rows_of(tmp_path / "gaps" / "labels.csv")} == {"10", "100"}
+    assert main(["clean", str(tmp_path / "nan.npz"), "--out", str(tmp_path / "nan"), *quick]) == 0
+    said = capsys.readouterr().out
+    assert "a class is called NaN: if that means no label, leave those images out" in said
+    assert "have no image" not in said
+    assert {row["given_label"] for row in rows_of(tmp_path / "nan" / "labels.csv")} == {"NaN", "dog"}
+
+
+def test_several_files_and_folders_are_predicted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_images(tmp_path / "photos", ["a", "b"], 20)
+    write_images(tmp_path / "new", ["a", "b"], 2)
+    assert main(["clean", "photos", "--out", "run", *QUICK]) == 0
+
+    def ids(*words: str) -> list[str]:
+        assert main(["predict", *words]) == 0
+        return [row["id"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+
+    new = sorted(path.relative_to(tmp_path).as_posix() for path in (tmp_path / "new").rglob("*.png"))
+    assert ids("run", "new") == [name.removeprefix("new/") for name in new]
+    assert ids("run", new[0]) == [Path(new[0]).name]
+    first = next((tmp_path / "photos" / "a").glob("*.png"))
+    given = [first.relative_to(tmp_path).as_posix(), str(first)]
+    assert ids("--model", "one", "run", *given, "--proba", "new", new[0]) == [*given, *new]
+    os.mkfifo("pipe.png")
+    for path, told in [("nowhere", "nowhere does not exist"), ("pipe.png", "is neither an image file nor a folder")]:
+        assert main(["predict", "run", "new", path]) == 2
+        assert told in capsys.readouterr().err
+    assert main(["predict", "--proba", "run"]) == 2
+    assert "plremix predict RUN PATH" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("trusted", "action"), [(True, "relabel"), (False, "review")])

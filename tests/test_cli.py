@@ -49,6 +49,8 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["demo", "--bogus"], "--bogus"),
         (["recipes", "mnist"], "there is no recipe"),
         (["recipes", "a", "b"], "one name at most"),
+        (["export", "--format", "onnx"], "needs one run folder or model.safetensors file, got 0"),
+        (["export", "a", "b"], "needs one run folder or model.safetensors file, got 2"),
         (["dance"], "there is no command 'dance'"),
     ],
 )

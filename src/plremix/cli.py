@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 Arguments = list[str]
 Parsed = TypeVar("Parsed")
 Flags = TypeVar("Flags", bound="RunFlags")
-NAMED = 3  # classes or files that a line names
+NAMED = 3  # classes that a line names
+MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "nat")  # what people write for a label that is not there
+OWN_FILES = ("data", "test", "noise_file")  # settings that are paths of the user's
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,14 +103,15 @@ class CleanFlags(RunFlags):
     """Where a run goes, how long it may take, and what is made of it."""
 
     time_budget: str | None = None
-    """Fit the number of epochs to this time: 90s, 30m, 2h."""
+    """Fit the number of epochs to this time: 90s, 30m, 2h; --epochs is then the most."""
     export_folder: Path | None = None
     """Build a tree of links by corrected label here; the originals stay as they are."""
 
 
 @dataclass(frozen=True)
 class PredictFlags:
-    """What is written where."""
+    """Each PATH is an image or a folder of images. The id of an image is its path relative to PATH, or its name if PATH
+    is the image; where there are several PATHs, it is the path as given (and, of a folder, what is below it)."""
 
     out: Path | None = None
     """A CSV file instead of the screen."""
@@ -125,7 +128,7 @@ class ExportFlags:
     format: Literal["onnx"] = "onnx"
     """The kind of file."""
     out: Path | None = None
-    """The file; default: the run's name with the ending .onnx."""
+    """The file; default: the run's whole name and .onnx."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,7 @@ def train(words: Arguments) -> None:
     """plremix train RECIPE [flags]"""
     flags, config = _train_arguments(words)
     out = flags.out or Path("runs") / f"{config.recipe}-{config.method}-seed{config.seed}"
+    config = _from_anywhere(config, out, flags.resume)
     from plremix.training import is_first_process
     from plremix.training import train as run
 
@@ -190,8 +194,8 @@ Everything is chosen from the images and printed with the expected time; these f
 
   --out DIR             run folder (runs/clean-<name of PATH>)
   --test PATH           images with trusted labels, in any of these forms, for the accuracy
-  --time-budget 30m     fit the number of epochs to a time: 90s, 30m, 2h
-  --epochs N            the number of epochs itself
+  --time-budget 30m     fit the number of epochs to a time with its unit: 90s, 30m, 2h
+  --epochs N            the number of epochs itself; beside --time-budget, the most
   --strictness 0..1     flag fewer or more labels (0.5)
   --export-folder DIR   build a tree of links by corrected label; the originals stay as they are
   --resume              go on with the run in the folder, from its last finished epoch
@@ -217,6 +221,7 @@ def clean(words: Arguments) -> None:
         return
     flags, config = _clean_arguments(words)
     out = flags.out or _clean_folder(config.data)
+    config = _from_anywhere(config, out, flags.resume)
     from plremix.training import budget, check_target, export_tree, load_data
     from plremix.training import train as run
     from plremix.training.folder import RunFolder
@@ -228,15 +233,19 @@ def clean(words: Arguments) -> None:
     if flags.export_folder is not None:
         check_target(source, flags.export_folder)
     seconds = None if flags.time_budget is None else budget.parse_time(flags.time_budget)
+    if seconds is not None and folder.config.exists():
+        length = _counted(config.epochs, "epoch", "epochs")
+        print(f"the run in {out} keeps its length ({length}): --time-budget is for a new one", file=sys.stderr)
     if not folder.config.exists():
         data = load_data(config)
         expected = budget.expected_seconds(config, data)
         if seconds is not None:
-            epochs = budget.epochs_within(config, expected, seconds)
+            most = config.epochs if _value_of("--epochs", words) is not None else None
+            epochs = budget.epochs_within(config, expected, seconds, most)
             expected *= epochs / config.epochs
             config = recipes.scaled(config, epochs)
         if not flags.quiet:
-            _print_plan(config, data, expected)
+            _print_plan(config, data, budget.duration(expected))
     summary = run(config, out, resume=flags.resume, progress=_progress(flags.quiet), data=data)
     exported = None
     if flags.export_folder is not None:
@@ -262,43 +271,74 @@ def _clean_folder(data: str) -> Path:
     return Path("runs") / f"clean-{source.name if source.is_dir() else source.stem}"
 
 
-def _print_plan(config: Config, data: LabelledImages, expected: float) -> None:
+def _from_anywhere(config: Config, out: Path, resume: bool) -> Config:
+    """Own files by their full paths, so that the run can go on, or be looked at, from any folder. Where a run goes on
+    with the files that it began with, they are written as they were then."""
+    saved = out / "config.json"
+    begun = read_config(saved) if resume and saved.exists() else None
+    changes: dict[str, Any] = {}
+    for name in OWN_FILES:
+        given, before = getattr(config, name), getattr(begun, name, None)
+        named = name == "data" and config.recipe != "own"  # a data set, even if there is a folder of its name
+        if given is None or named or not Path(given).exists():
+            continue
+        same = before is not None and Path(before).resolve() == Path(given).resolve()
+        changes[name] = before if same else type(given)(Path(given).absolute())
+    return replace(config, **changes)
+
+
+def _print_plan(config: Config, data: LabelledImages, expected: str) -> None:
     """What was found and chosen, and how long it will take."""
     channels, height, width = data.images.shape[1:]
     kind = "grey" if channels == 1 else "colour"
     print(f"{len(data):,} images of {len(data.classes)} classes, {kind}, at {height}x{width} pixels")
-    counts = data.given_labels.bincount(minlength=len(data.classes)).tolist()
-    if alone := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
-        shown = ", ".join(alone[:NAMED]) + (", ..." if len(alone) > NAMED else "")
-        print(f"{len(alone)} with a single image, from which little can be learned: {shown}")
-    if data.skipped:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in data.skipped[:NAMED])
-        more = "; ..." if len(data.skipped) > NAMED else ""
-        print(f"left out, listed in skipped.csv: {len(data.skipped):,} ({reasons}{more})")
+    for line in _oddities(data):
+        print(line)
     chosen = f"{config.network}, {config.weak_view} and {config.strong_view} views, batches of {config.batch_size}"
-    print(f"chosen: {chosen}, {config.epochs} epochs (flags of the same names change it: --network, --epochs, ...)")
+    length = _counted(config.epochs, "epoch", "epochs")
+    print(f"chosen: {chosen}, {length} (flags of the same names change it: --network, --epochs, ...)")
     waits = isinstance(config, CoDivideConfig) and config.waits_with_contrast
     less = ", less if few labels turn out to be wrong" if waits else ""
-    print(f"this takes about {_duration(expected)} here{less}")
+    print(f"this takes about {expected} here{less}")
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
-    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+def _oddities(data: LabelledImages) -> list[str]:
+    """What may be a mistake in the labels, and is for the user to know."""
+    counts = data.given_labels.bincount(minlength=len(data.classes)).tolist()
+    lines = []
+    if alone := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
+        classes = _counted(len(alone), "class has", "classes have")
+        lines.append(f"{classes} a single image, from which little can be learned: {_some(alone)}")
+    if (empty := counts.count(0)) > len(counts) / 2:
+        used = [name for name, count in zip(data.classes, counts, strict=True) if count]
+        lines.append(
+            f"{empty:,} of {len(counts):,} classes have no image; if {_some(used)} are all there are, save the labels "
+            "as text: y_train.astype(str)"
+        )
+    if missing := [name for name in data.classes if name.strip().lower() in MISSING]:
+        lines.append(f"a class is called {_some(missing)}: if that means no label, leave those images out")
+    return lines
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def predict(words: Arguments) -> None:
-    """plremix predict RUN PATH [flags]"""
-    paths = [word for word in words[:2] if not word.startswith("-")]
+    """plremix predict RUN PATH [PATH ...] [flags]"""
+    paths, rest = _apart(words, PredictFlags)
     if len(paths) < 2 and not {"-h", "--help"} & set(words):
         raise InputError(
             "plremix predict needs a run folder (or model.safetensors) and images: plremix predict RUN PATH"
         )
-    flags = _parse(PredictFlags, words[len(paths) :], "plremix predict RUN PATH", PredictFlags())
+    flags = _parse(PredictFlags, rest, "plremix predict RUN PATH [PATH ...]", PredictFlags())
     from plremix.inference import predict_files
 
-    text = predict_files(Path(paths[0]), Path(paths[1]), proba=flags.proba, networks=flags.model)
+    text = predict_files(*map(Path, paths), proba=flags.proba, networks=flags.model)
     if flags.out is None:
         print(text, end="")
     else:
@@ -307,15 +347,16 @@ def predict(words: Arguments) -> None:
 
 def export(words: Arguments) -> None:
     """plremix export RUN [flags]"""
-    run = words[0] if words and not words[0].startswith("-") else None
-    if run is None and not {"-h", "--help"} & set(words):
-        raise InputError("plremix export needs a run folder or a model.safetensors file first")
-    flags = _parse(ExportFlags, words[run is not None :], "plremix export RUN", ExportFlags())
+    runs, rest = _apart(words, ExportFlags)
+    if len(runs) != 1 and not {"-h", "--help"} & set(words):
+        raise InputError(f"plremix export needs one run folder or model.safetensors file, got {len(runs)}")
+    flags = _parse(ExportFlags, rest, "plremix export RUN", ExportFlags())
     from plremix.networks import load
     from plremix.networks.onnx import write_onnx
 
-    out = flags.out or Path(f"{Path(run or '').stem}.onnx")
-    write_onnx(load(run or ""), out)
+    place = Path(runs[0]).resolve()  # `.` has a name, too
+    out = flags.out or Path(f"{place.stem if place.is_file() else place.name}.onnx")
+    write_onnx(load(runs[0]), out)
     print(out)
 
 
@@ -368,7 +409,7 @@ def demo(words: Arguments) -> None:
     rows = []
     for config in runs:
         if not flags.quiet:
-            print(f"{config.method}, {config.epochs} epochs")
+            print(f"{config.method}, {_counted(config.epochs, 'epoch', 'epochs')}")
         folder = out / config.method
         rows.append((config.method, run(config, folder, resume=flags.resume, progress=_progress(flags.quiet))))
     if not flags.quiet:
@@ -445,7 +486,7 @@ usage: plremix COMMAND [flags]
 
   demo             PLReMix beside plain cross-entropy on digits with 72 % wrong labels, in about two minutes
   clean PATH       own images: a classifier, the wrong labels with corrections, and a report to look at
-  predict RUN PATH class and probability for new images
+  predict RUN PATH class and probability for new images: one or several files or folders
   export RUN       the classifier as an ONNX file
   analyze RUN ...  the paper's figures of a run; of several runs, their learning curves
   train RECIPE     a named recipe or own images, any setting overridden by a flag
@@ -506,7 +547,7 @@ def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
         saved = Path(_value_of("--out", words) or _clean_folder(str(path))) / "config.json"
         if "--resume" in words and saved.exists():  # the run's own settings; a flag that says otherwise is told
             default = read_config(saved)
-            if Path(default.data).absolute() != path.absolute():
+            if Path(default.data).resolve() != path.resolve():
                 raise InputError(f"{saved.parent} holds a run on {default.data}, not on {path}; choose another --out")
             return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
         if (test := _value_of("--test", words)) is not None and not Path(test).exists():
@@ -571,6 +612,17 @@ def _one_line(box: str, words: Arguments, flags: list[str]) -> str:
     meant = difflib.get_close_matches(unknown[1], flags, n=1) if unknown else []
     message = re.sub(r"^Error parsing \S+: (?=--)", "", first)
     return f"{message} (perhaps {meant[0]}?)" if meant else message
+
+
+def _apart(words: Arguments, kind: type[Any]) -> tuple[Arguments, Arguments]:
+    """The words that are neither flags of the dataclass nor their values, wherever they stand; and the rest."""
+    hints = get_type_hints(kind)
+    valued = {flag for flag, part in zip(_flags_of(kind), fields(kind), strict=True) if hints[part.name] is not bool}
+    plain: Arguments = []
+    rest: Arguments = []
+    for before, word in zip(["", *words], words, strict=False):
+        (rest if word.startswith("-") or before in valued else plain).append(word)
+    return plain, rest
 
 
 def _value_of(flag: str, words: Arguments) -> str | None:

@@ -152,7 +152,7 @@ def _few_steps(config: dict[str, Any], history: History, facts: Facts) -> Findin
         return None
     return Finding(
         "too few steps",
-        f"The run has taken about {taken} steps ({config['epochs']} epochs of {each}): too few to learn much.",
+        f"The run has taken about {taken} steps ({each} an epoch): too few to learn much.",
         _longer(config),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import logging
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,29 +116,53 @@ def break_some(root: Path) -> dict[str, str]:
     return {"empty.png": "not an image", "text.jpg": "not an image", "cut off.png": "", "gone.png": "does not exist"}
 
 
-def test_unreadable_files_are_left_out_with_one_warning_that_names_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unreadable_files_are_left_out_with_a_reason(tmp_path: Path) -> None:
     write_tree(tmp_path)
     broken = break_some(tmp_path)
-    with caplog.at_level(logging.WARNING, logger="plremix"):
-        data = own.load(tmp_path, 16, 3)
+    data = own.load(tmp_path, 16, 3)
     assert len(data) == 24
     assert data.classes == ("class 0", "class 1", "class 2")
-    assert len(caplog.records) == 1
-    message = caplog.records[0].getMessage()
-    assert message.startswith("4 of 28 images cannot be read")
     for name, reason in broken.items():
-        assert f"class 0/{name}" in message
         assert reason in dict(data.skipped)[f"class 0/{name}"]
 
 
-def test_a_run_lists_what_it_left_out(tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_what_is_no_regular_file_is_left_out_and_never_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path)
+    os.mkfifo(tmp_path / "class 0" / "000 pipe.png")
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind("class 1/socket.png")
+    (tmp_path / "class 2" / "device.png").symlink_to(os.devnull)
+    assert own.look(tmp_path)[0].images == 27
+    skipped = dict(own.load(tmp_path, 16, 3).skipped)
+    assert skipped.keys() == {"class 0/000 pipe.png", "class 1/socket.png", "class 2/device.png"}
+    assert all(reason.startswith("not a regular file") for reason in skipped.values())
+
+
+def test_unreadable_test_images_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("images", "test"):
+        write_tree(tmp_path / name)
+    break_some(tmp_path / "test")
+    with caplog.at_level(logging.WARNING, logger="plremix"):
+        own.load(tmp_path / "images", 16, 3, test=tmp_path / "test")
+    assert [record.getMessage().split("(")[0] for record in caplog.records] == [
+        f"left out of --test {tmp_path / 'test'}: 4 "
+    ]
+
+
+def test_a_run_lists_what_it_left_out_and_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_tree(tmp_path / "images")
     broken = break_some(tmp_path / "images")
     config = small_config(data=str(tmp_path / "images"), image_size=16, stream="always", epochs=2)
-    summary = train(config, tmp_path / "run")
+    with caplog.at_level(logging.WARNING, logger="plremix"):
+        summary = train(config, tmp_path / "run")
     assert summary["status"] == "done"
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"left out, listed in {tmp_path / 'run' / 'skipped.csv'}: 4 (")
+    assert all(f"class 0/{name}: " in message for name in broken)
     with open(tmp_path / "run" / "skipped.csv", newline="") as file:
         assert {row["id"] for row in csv.DictReader(file)} == {f"class 0/{name}" for name in broken}
     with open(tmp_path / "run" / "labels.csv", newline="") as file:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from helpers import blobs
 
-from plremix.data.sources import arrays, digits
+from plremix.data.sources import arrays, digits, own
 from plremix.errors import InputError
 
 
@@ -63,6 +63,74 @@ def test_images_without_a_channel_axis_are_grey_and_class_names_are_kept() -> No
     assert data.classes == ("a", "b", "c", "never seen")
 
 
+def test_labels_may_be_names_or_yes_and_no() -> None:
+    names = np.array(["pear", "apple", "fig"])
+    values = blobs()
+    text = {**values, **{key: names[values[key]] for key in ("y_train", "y_true", "y_test")}}
+    data = arrays.from_arrays(text)
+    assert data.classes == ("apple", "fig", "pear")
+    for labels, key in [(data.given_labels, "y_train"), (data.true_labels, "y_true"), (data.test_labels, "y_test")]:
+        assert labels is not None
+        assert [data.classes[label] for label in labels] == text[key].tolist()
+    assert arrays.from_arrays({**text, "classes": names}).given_labels.tolist() == values["y_train"].tolist()
+    numbers = {"x_train": values["x_train"], "y_train": np.array(["10", "9"] * 30)}
+    assert arrays.from_arrays(numbers).classes == ("9", "10")
+    yes = arrays.from_arrays({"x_train": values["x_train"], "y_train": values["y_train"] > 0})
+    assert yes.given_labels.tolist() == (values["y_train"] > 0).astype(int).tolist()
+
+
+TRAINED_ON = {  # the labels of a training file, and its classes
+    "numbers": {"y_train": np.arange(6) % 3},
+    "numbers with names": {"y_train": np.arange(6) % 3, "classes": np.array(["a", "b", "c"])},
+    "names": {"y_train": np.array(["a", "b", "c"] * 2)},
+}
+
+
+@pytest.mark.parametrize(
+    ("trained", "test", "expected"),
+    [
+        ("numbers", {"y_train": np.array([2, 0])}, [2, 0]),
+        ("numbers with names", {"y_train": np.array([2, 0])}, [2, 0]),
+        ("numbers with names", {"y_train": np.array([0, 1]), "classes": np.array(["c", "b", "new"])}, [2, 1]),
+        ("numbers with names", {"y_train": np.array(["c", "a"])}, [2, 0]),
+        ("names", {"y_train": np.array([0, 1]), "classes": np.array(["c", "a"])}, [2, 0]),
+        ("names", {"y_train": np.array(["c", "b"])}, [2, 1]),
+        ("numbers", {"y_train": np.array(["2", "1"])}, [2, 1]),
+        ("numbers", {"y_train": np.array([1, 3])}, "that the training images do not have: 3; those have 0, 1, 2"),
+        ("numbers with names", {"y_train": np.array([1, 3])}, "do not have: 3"),
+        ("names", {"y_train": np.array([0, 1])}, "do not have: 0, 1; .* an array `classes` in it names its numbers"),
+        ("names", {"y_train": np.array(["a", "d"])}, "do not have: d; those have a, b, c"),
+        ("numbers", {"y_train": np.array([0, 1]), "classes": np.array(["a", "b"])}, "do not have: a, b"),
+        ("names", {"y_test": np.array(["c", "b"])}, "needs x_test and y_test, or x_train and y_train; it has x_train"),
+    ],
+)
+def test_a_test_file_is_matched_by_name(
+    tmp_path: Path, trained: str, test: dict[str, np.ndarray], expected: list[int] | str
+) -> None:
+    images = blobs()["x_train"]
+    np.savez(tmp_path / "own.npz", x_train=images[:6], **TRAINED_ON[trained])
+    np.savez(tmp_path / "test.npz", x_train=images[:2], **test)
+    if isinstance(expected, str):
+        with pytest.raises(InputError, match=expected):
+            own.load(tmp_path / "own.npz", 8, 1, test=tmp_path / "test.npz")
+    else:
+        data = own.load(tmp_path / "own.npz", 8, 1, test=tmp_path / "test.npz")
+        assert data.test_labels is not None
+        assert data.test_labels.tolist() == expected
+
+
+def test_a_test_file_may_call_its_arrays_test_and_must_have_the_size(tmp_path: Path) -> None:
+    values = blobs()
+    np.savez(tmp_path / "own.npz", x_train=values["x_train"], y_train=values["y_train"])
+    np.savez(tmp_path / "test.npz", x_test=values["x_test"], y_test=values["y_test"])
+    data = own.load(tmp_path / "own.npz", 8, 1, test=tmp_path / "test.npz")
+    assert data.test_labels is not None
+    assert data.test_labels.tolist() == values["y_test"].tolist()
+    np.savez(tmp_path / "large.npz", x_test=np.zeros((2, 9, 9, 3), np.uint8), y_test=np.array([0, 1]))
+    with pytest.raises(InputError, match=r"are 9x9 pixels in colour, those of .* 8x8 pixels in grey"):
+        own.load(tmp_path / "own.npz", 8, 1, test=tmp_path / "large.npz")
+
+
 def without(name: str) -> dict[str, np.ndarray]:
     return {key: value for key, value in blobs().items() if key != name}
 
@@ -80,7 +148,11 @@ def without(name: str) -> dict[str, np.ndarray]:
         ({"y_train": np.full(60, np.nan)}, "NaN"),
         ({"y_train": np.full(60, 0.5)}, "fractions"),
         ({"y_train": np.full(60, np.inf)}, "infinite"),
-        ({"y_train": np.array(["a"] * 60)}, "whole numbers"),
+        ({"y_train": np.array(["a"] * 60)}, "y_train holds names and y_true numbers"),
+        ({"y_train": np.array([b"a"] * 60)}, r"got bytes: save them as text, by \.astype\(str\)"),
+        ({"y_train": np.zeros(60, "datetime64[D]")}, "must hold names or whole numbers .*, got dates"),
+        ({"y_train": np.array(["a", "x"] * 30), "classes": np.array(["a", "b", "c"])}, "not in classes: x"),
+        ({"y_train": np.array(["a", " "] * 30), "classes": np.array(["a", "b", "c"])}, r"empty label \(image 1\)"),
         ({"x_test": np.zeros((10, 9, 9), np.uint8), "y_test": np.zeros(10, int)}, "like x_train's"),
         ({"y_train": np.full(60, 4294967295)}, "there is a label 4294967295, but only 60 images"),
         ({"y_true": np.zeros(3, int)}, "y_true must have one label"),

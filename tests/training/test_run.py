@@ -52,7 +52,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int, error: type[BaseExc
 @pytest.mark.parametrize("make", [small_config, small_cross_entropy])
 def test_a_finished_run_leaves_every_file_it_promises(tmp_path: Path, tiny_file: Path, make: Any) -> None:
     config, out = make(data=str(tiny_file)), tmp_path / "run"
-    summary = train(config, out)
+    summary = train(config, str(out))
     names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     promised = {"config.json", "timing.jsonl", "summary.json", "report.html", "checkpoint/last.pt", *EXACT}
     assert promised <= names

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,7 +27,7 @@ from plremix.errors import InputError
 log = logging.getLogger("plremix")
 
 Skipped = tuple[int, str]  # position in the list of files, reason
-NAMED = 5  # files that a warning names
+NAMED = 5  # what a warning names
 ROOM = 2  # how much larger than needed a large photograph is decoded
 
 
@@ -107,6 +108,8 @@ def open_image(path: Path | str, channels: int = 3, largest: int | None = None) 
 
     With `largest`, a much larger JPEG is decoded at a fraction of its size, but not below `largest` on its short side.
     """
+    if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would be waited for, for ever
+        raise OSError("not a regular file, but a folder, a pipe, a socket or a device")
     mode = "RGB" if channels == 3 else "L"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -138,18 +141,21 @@ def _in_8_bits(image: Image.Image, mode: str) -> Image.Image:
 
 
 def check_files(paths: Sequence[Path], names: Sequence[str], workers: int = 0) -> tuple[list[int], list[Skipped]]:
-    """Decode every file once: positions of those that can be read, and why the others cannot; one warning for all."""
+    """Decode every file once: positions of those that can be read, and why the others cannot."""
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         problems = list(pool.map(_problem, paths))
     skipped = [(place, problem) for place, problem in enumerate(problems) if problem is not None]
     if len(skipped) == len(paths):
         reason = f": {names[skipped[0][0]]}: {skipped[0][1]}" if skipped else ""
         raise InputError(f"none of the {len(paths)} image files can be read{reason}")
-    if skipped:
-        shown = ", ".join(f"{names[place]} ({problem})" for place, problem in skipped[:NAMED])
-        more = f" and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
-        log.warning("%d of %d images cannot be read and are left out: %s%s", len(skipped), len(paths), shown, more)
     return [place for place, problem in enumerate(problems) if problem is None], skipped
+
+
+def warn_of_left_out(left_out: Sequence[tuple[str, str]], where: str) -> None:
+    """One warning for all names and reasons of what was left out."""
+    if left_out:
+        shown = "; ".join(f"{name}: {reason}" for name, reason in left_out[:NAMED])
+        log.warning("left out%s: %d (%s%s)", where, len(left_out), shown, "; ..." if len(left_out) > NAMED else "")
 
 
 def _problem(path: Path) -> str | None:
@@ -166,6 +172,14 @@ def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
         return "not an image, or empty"
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def at_size(images: Tensor, side: Sequence[int]) -> Tensor:
+    """uint8 images (n, c, H, W) brought to height and width `side`."""
+    if tuple(images.shape[-2:]) == tuple(side):
+        return images
+    resized = torch.nn.functional.interpolate(images.float(), size=tuple(side), mode="bilinear", antialias=True)
+    return resized.round().clamp(0, 255).to(torch.uint8)
 
 
 def _row(drawn: Parameters, place: int) -> Parameters:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import re
 import time
 from collections.abc import Callable
@@ -17,18 +19,29 @@ from plremix.errors import InputError
 from plremix.training.distribution import make_fabric
 from plremix.training.setup import build_method, on_device
 
+log = logging.getLogger("plremix")
+
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SMALLEST = 3  # epochs
 
 
-def parse_time(text: str) -> float:
-    """`90s`, `30m`, `1h30m`, `2d` in seconds; a bare number is minutes."""
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return 60 * float(text)
+def parse_time(text: str, name: str = "--time-budget") -> float:
+    """`90s`, `30m`, `1h30m`, `2d` in seconds; a number without a unit could be anything and is refused."""
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise InputError(f"--time-budget must look like 90s, 30m, 1h30m or 2d, got {text!r}")
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
+        raise InputError(f"{name} must look like 90s, 30m, 1h30m or 2h, with a unit, got {text!r}")
+    seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
+    if not 0 < seconds < math.inf:
+        raise InputError(f"{name} must be a time above 0, such as 90s, 30m or 2h, got {text!r}")
+    return seconds
+
+
+def duration(seconds: float) -> str:
+    """For people."""
+    if seconds < 90:
+        whole = max(1, round(seconds))
+        return f"{whole} second{'s' if whole > 1 else ''}"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def expected_seconds(config: Config, data: LabelledImages) -> float:
@@ -83,9 +96,15 @@ def _phases(config: Config) -> list[tuple[int, Config]]:
     return [(epochs, trial) for epochs, trial in parts if epochs]
 
 
-def epochs_within(config: Config, expected: float, budget: float) -> int:
-    """As many epochs as the budget has room for, if the config's own number takes `expected` seconds."""
-    return max(SMALLEST, int(config.epochs * budget / max(expected, 1e-9)))
+def epochs_within(config: Config, expected: float, budget: float, most: int | None = None) -> int:
+    """As many epochs as the budget has room for, if the config's own number takes `expected` seconds, and not above
+    `most`; if even the fewest take longer, a warning says so."""
+    fitting = int(config.epochs * budget / max(expected, 1e-9))
+    epochs = min(max(SMALLEST, fitting), most or math.inf)
+    if fitting < epochs:
+        needed = duration(expected * epochs / config.epochs)
+        log.warning("the time budget (%g s) is too short: even the smallest run takes about %s", budget, needed)
+    return int(epochs)
 
 
 def _best_of(times: int, work: Callable[[], object]) -> float:

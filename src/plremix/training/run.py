@@ -17,7 +17,7 @@ from torch.multiprocessing.spawn import ProcessRaisedException
 
 from plremix.config import Config, config_class
 from plremix.data.dataset import LabelledImages
-from plremix.data.files import ImageFiles
+from plremix.data.files import ImageFiles, warn_of_left_out
 from plremix.doctor import ONE_CLASS, Facts, examine
 from plremix.errors import InputError
 from plremix.methods.base import Method, Metrics
@@ -39,7 +39,7 @@ UNNAMED = 0.02  # share of labels that are probably wrong but not sure enough to
 
 def train(
     config: Config,
-    out: Path,
+    out: Path | str,
     *,
     resume: bool = False,
     progress: type[Silent] = Silent,
@@ -51,6 +51,7 @@ def train(
     """
     fabric = make_fabric(config)
     check_logger(config)
+    out = Path(out)
     folder = RunFolder(out)
     if resume and folder.is_done():
         folder.check_same(config)
@@ -78,6 +79,7 @@ def _prepare(config: Config, folder: RunFolder, resume: bool, data: LabelledImag
     folder.open(config, resume)
     folder.keep_noise(data.given_labels.tolist(), resume)
     folder.write_skipped(data)
+    warn_of_left_out(data.skipped, f", listed in {folder.skipped}")
     if resume and folder.checkpoint.exists():
         saved = load_checkpoint(folder.checkpoint)["config"]
         unsaid = config_class(config.method)(method=config.method).as_dict()  # what earlier versions had no flag for

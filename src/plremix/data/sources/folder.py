@@ -16,7 +16,9 @@ def read(path: Path) -> ListedFiles:
     """All images in a fixed order; names are paths relative to the folder."""
     found = ListedFiles()
     empty = []
-    classes = _sub_folders(path)
+    classes, others = _sub_folders(path)
+    for name, real in others.items():
+        found.leave_out(f"{name}/", f"it is a link to what is {real}/ already, where its images count")
     elsewhere = {os.path.realpath(folder) for folder in (path, *classes)}  # no link makes one class part of another
 
     def tell(error: OSError) -> None:
@@ -62,8 +64,15 @@ def _is_image(name: str) -> bool:
     return Path(name).suffix.lower() in ENDINGS and not name.startswith(".")
 
 
-def _sub_folders(path: Path) -> list[Path]:
+def _sub_folders(path: Path) -> tuple[list[Path], dict[str, str]]:
+    """The class folders, and what else leads to one of them and would count its images twice: its name to theirs."""
     try:
-        return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+        entries = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
         raise InputError(f"the folder {path} cannot be read: {error.strerror or error}") from error
+    first, others = {os.path.realpath(path): "."}, {}
+    for entry in sorted(entries, key=Path.is_symlink):  # a folder itself goes before links to it
+        name = first.setdefault(os.path.realpath(entry), entry.name)
+        if name != entry.name:
+            others[entry.name] = name
+    return [entry for entry in entries if entry.name not in others], others

@@ -64,9 +64,9 @@ def look_at(listed: ListedFiles) -> Look:
     sides, colours = [], False
     for place in np.unique(places):
         try:
+            pixels = np.asarray(open_image(listed.paths[place], largest=64)).astype(int)
             with Image.open(listed.paths[place]) as image:
                 sides.append(min(image.size))
-            pixels = np.asarray(open_image(listed.paths[place], largest=64)).astype(int)
         except Exception:  # it will be listed when all files are checked
             continue
         colours = colours or bool((pixels.max(2) - pixels.min(2)).max() > GREY_ENOUGH)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plremix.data.dataset import LabelledImages
+from plremix.data.files import warn_of_left_out
 from plremix.data.sources import arrays, folder, listed, table
 from plremix.data.sources.listed import ListedFiles, Look
 from plremix.errors import InputError
@@ -17,9 +18,9 @@ def listed_files(path: Path, image_column: str = "", label_column: str = "") -> 
         raise InputError(f"{path} does not exist")
     if path.is_dir():
         return folder.read(path)
-    if path.suffix.lower() == ".npz":
+    if path.is_file() and path.suffix.lower() == ".npz":
         return None
-    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+    if path.is_file() and path.suffix.lower() in (".csv", ".tsv", ".txt"):
         return table.read(path, image_column, label_column)
     raise InputError(f"{path} is neither a folder with a sub-folder a class, nor a .csv file, nor an .npz file")
 
@@ -58,11 +59,18 @@ def load(
         return data
     trusted = listed_files(test, image_column, label_column)
     if trusted is None:
-        other = arrays.load(test, label_key, truth_key)
-        if other.images.shape[1:] != data.images.shape[1:]:
-            raise InputError(f"the images of --test {test} are not of the size of those of {path}")
-        if len(other.classes) > len(data.classes):
-            raise InputError(f"--test {test} has classes that {path} does not have")
-    else:
-        other = listed.load(trusted, side, channels, resize=resize or None, stream=stream, classes=data.classes)
+        numbered = found is None and arrays.holds_numbers(path, label_key)
+        images, labels = arrays.load_trusted(test, label_key, data.classes, numbered=numbered)
+        if images.shape[1:] != data.images.shape[1:]:
+            raise InputError(
+                f"the images of --test {test} are {_size(images.shape)}, those of {path} {_size(data.images.shape)}: "
+                "bring them to one size"
+            )
+        return replace(data, test_images=images, test_labels=labels)
+    other = listed.load(trusted, side, channels, resize=resize or None, stream=stream, classes=data.classes)
+    warn_of_left_out(other.skipped, f" of --test {test}")
     return replace(data, test_images=other.images, test_labels=other.given_labels)
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[2]}x{shape[3]} pixels in {'grey' if shape[1] == 1 else 'colour'}"

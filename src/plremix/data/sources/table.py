@@ -24,7 +24,7 @@ def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFi
             reader.fieldnames = header
             image = _column(header, image_column, IMAGE_COLUMNS, "--image-column", path)
             label = _column(header, label_column, LABEL_COLUMNS, "--label-column", path)
-            rows = [(reader.line_num, (row.get(image) or "").strip(), (row.get(label) or "").strip()) for row in reader]
+            rows = [(reader.line_num, row.get(image) or "", (row.get(label) or "").strip()) for row in reader]
     except OSError as error:
         raise InputError(f"the table {path} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -40,8 +40,9 @@ def _separator(header: str) -> str:
 def _listed(path: Path, rows: list[tuple[int, str, str]]) -> ListedFiles:
     found = ListedFiles()
     seen: dict[str, str] = {}
-    for number, name, label in rows:
-        place = os.path.normpath(name)
+    for number, written, label in rows:
+        name = _name(path.parent, written)
+        place = os.path.realpath(path.parent / name.replace("\0", ""))  # no path has that; opening it will tell
         if not name and not label:
             continue
         if not name:
@@ -58,6 +59,12 @@ def _listed(path: Path, rows: list[tuple[int, str, str]]) -> ListedFiles:
     if not found.paths:
         raise InputError(f"{path} has no row with an image and a label")
     return found
+
+
+def _name(folder: Path, written: str) -> str:
+    """Without the spaces around it, unless there is a file that is really called so."""
+    name = written.strip()
+    return written if written != name and os.path.lexists(folder / written) else name
 
 
 def _column(header: list[str], told: str, known: tuple[str, ...], flag: str, path: Path) -> str:
