@@ -73,6 +73,12 @@ def test_people_can_filter_page_mark_and_download(tmp_path: Path) -> None:
         )
         browser.ask("document.querySelector('#gallery li:nth-child(5)').focus();")
         browser.send("Input.dispatchKeyEvent", type="keyDown", key="2", text="2")
+        focused = "return [page, document.activeElement.dataset.id];"
+        browser.ask("document.querySelector('#gallery li:last-child').focus();")
+        browser.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+        assert browser.ask(focused) == [1, "folder/00048.png"], "past the last card is the next page"
+        browser.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+        assert browser.ask(focused) == [0, "folder/00047.png"]
         browser.ask("set({ state: 'done' });")
         assert browser.ask(cards) == 5
         assert browser.ask("return document.getElementById('marked').textContent;") == "5 marked"
