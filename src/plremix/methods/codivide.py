@@ -145,8 +145,9 @@ class CoDivide:
         splits = self.divide(scores, self.labels[self.rows], self.config, epoch)
         splits = [split._replace(is_clean=same_everywhere(split.is_clean)) for split in splits]
         if self.noise_rate is None:
-            self.noise_rate = first_noise_rate(splits, scores, self.labels[self.rows])
-            self.noise_rate = float(same_everywhere(torch.tensor(self.noise_rate, device=self.labels.device)))
+            rate = first_noise_rate(splits, scores, self.labels[self.rows])
+            agreed = same_everywhere(torch.tensor(rate, dtype=torch.float64, device=self.labels.device))
+            self.noise_rate = float(agreed)
         return [split.of_all(self.rows, len(self.loader)) for split in splits]
 
     def _decide_on_contrast(self) -> float:
