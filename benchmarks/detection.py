@@ -48,7 +48,7 @@ ROWS = {  # name: file, key of the given labels, or how much symmetric or asymme
 }
 METHODS = {"plremix": "PLReMix", "cleanlab": "cleanlab"}
 MEASURES = ("average_precision", "auroc", "precision_at_errors", "corrected_accuracy", "seconds")
-FOLD_EPOCHS = 34  # 28 to 30 of them in all five folds take as long as PLReMix; the table shows both
+FOLD_EPOCHS = 34  # 27 or 28 of them in all five folds take as long as PLReMix; the table shows both times
 
 
 def main() -> None:
