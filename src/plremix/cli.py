@@ -21,7 +21,7 @@ import tyro
 
 from plremix import __version__, recipes
 from plremix.config import CoDivideConfig, Config, Integers, read_config
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 from plremix.memory import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 Arguments = list[str]
 Parsed = TypeVar("Parsed")
 Flags = TypeVar("Flags", bound="RunFlags")
-NAMED = 3  # classes that a line names
 MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "nat")  # what people write for a label that is not there
 OWN_FILES = ("data", "test", "noise_file")  # settings that are paths of the user's
 
@@ -308,20 +307,16 @@ def _oddities(data: LabelledImages) -> list[str]:
     lines = []
     if alone := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
         classes = _counted(len(alone), "class has", "classes have")
-        lines.append(f"{classes} a single image, from which little can be learned: {_some(alone)}")
+        lines.append(f"{classes} a single image, from which little can be learned: {some_of(alone)}")
     if (empty := counts.count(0)) > len(counts) / 2:
         used = [name for name, count in zip(data.classes, counts, strict=True) if count]
         lines.append(
-            f"{empty:,} of {len(counts):,} classes have no image; if {_some(used)} are all there are, save the labels "
-            "as text: y_train.astype(str)"
+            f"{empty:,} of {len(counts):,} classes have no image; if {some_of(used)} are all there are, save the "
+            "labels as text: y_train.astype(str)"
         )
     if missing := [name for name in data.classes if name.strip().lower() in MISSING]:
-        lines.append(f"a class is called {_some(missing)}: if that means no label, leave those images out")
+        lines.append(f"a class is called {some_of(missing)}: if that means no label, leave those images out")
     return lines
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
 
 
 def _counted(count: int, one: str, several: str) -> str:

@@ -22,12 +22,11 @@ from torch import Tensor
 
 from plremix.data.augment.cuts import Cut, Parameters, Side, Whole
 from plremix.data.augment.operations import GREY
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 
 log = logging.getLogger("plremix")
 
 Skipped = tuple[int, str]  # position in the list of files, reason
-NAMED = 5  # what a warning names
 ROOM = 2  # how much larger than needed a large photograph is decoded
 
 
@@ -154,8 +153,8 @@ def check_files(paths: Sequence[Path], names: Sequence[str], workers: int = 0) -
 def warn_of_left_out(left_out: Sequence[tuple[str, str]], where: str) -> None:
     """One warning for all names and reasons of what was left out."""
     if left_out:
-        shown = "; ".join(f"{name}: {reason}" for name, reason in left_out[:NAMED])
-        log.warning("left out%s: %d (%s%s)", where, len(left_out), shown, "; ..." if len(left_out) > NAMED else "")
+        shown = some_of((f"{name}: {reason}" for name, reason in left_out), joint="; ")
+        log.warning("left out%s: %d (%s)", where, len(left_out), shown)
 
 
 def _problem(path: Path) -> str | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plremix.data.dataset import LabelledImages, TrustedImages, images_from_array, labels_from_array
 from plremix.data.sources.listed import class_names
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 
 Array = NDArray[np.generic]
 TRUTH_KEY = "y_true"
@@ -57,8 +57,8 @@ def load_trusted(path: Path, label_key: str, classes: tuple[str, ...], *, number
     if strange := [name for name in names.values() if name not in classes]:
         hint = "; an array `classes` in it names its numbers" if own is None else ""
         raise InputError(
-            f"--test {path} has labels that the training images do not have: {_some(strange)}; "
-            f"those have {_some(classes)}{hint}"
+            f"--test {path} has labels that the training images do not have: {some_of(strange)}; "
+            f"those have {some_of(classes)}{hint}"
         )
     place = {number: classes.index(name) for number, name in names.items()}
     return TrustedImages(images, torch.tensor([place[number] for number in labels[key].tolist()]))
@@ -110,7 +110,8 @@ def _read(path: Path, wanted: set[str]) -> tuple[dict[str, Array], str]:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise InputError(f"{path} is a single array, not an .npz file with images and labels (x_train, y_train)")
         with archive:
-            return {name: archive[name] for name in wanted & set(archive.files)}, _some(sorted(archive.files), most=20)
+            names = some_of(sorted(archive.files), most=20)
+            return {name: archive[name] for name in wanted & set(archive.files)}, names
     except InputError:
         raise
     except Exception as error:  # a damaged file can break the reader anywhere
@@ -156,16 +157,12 @@ def _numbers(array: Array, key: str, names: tuple[str, ...]) -> Array:
         raise InputError(f"{key} has an empty label (image {blank[0]}): leave out images without a label")
     number = {name: index for index, name in enumerate(names)}
     if strange := sorted(set(words) - set(names)):
-        raise InputError(f"{key} has labels that are not in classes: {_some(strange)}")
+        raise InputError(f"{key} has labels that are not in classes: {some_of(strange)}")
     return np.array([number[name] for name in words], dtype=np.int64).reshape(array.shape)
 
 
 def _checked_names(classes: Array) -> tuple[str, ...]:
     names = tuple(str(name) for name in np.atleast_1d(classes).ravel())
     if classes.ndim != 1 or len(set(names)) < len(names):
-        raise InputError(f"classes must name each of the {max(2, len(names))} classes once, got {_some(names)}")
+        raise InputError(f"classes must name each of the {max(2, len(names))} classes once, got {some_of(names)}")
     return names
-
-
-def _some(names: tuple[str, ...] | list[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "") or "none"

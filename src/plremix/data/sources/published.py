@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from plremix.data.dataset import TrustedImages
-from plremix.data.files import NAMED, ImageFiles, Images
+from plremix.data.files import ImageFiles, Images
 from plremix.data.sources.listed import in_memory_if_small
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 
 log = logging.getLogger("plremix")
 
@@ -132,7 +132,7 @@ def only_present(title: str, root: Path, entries: Entries, source: Path) -> tupl
             f"is {title} unpacked there, all of it?"
         )
     if missing:
-        shown = ", ".join(missing[:NAMED]) + (" and more" if len(missing) > NAMED else "")
+        shown = some_of(missing)
         log.warning(
             "%d of %d images of %s are missing and left out: %s", len(missing), len(entries.names), source, shown
         )
@@ -168,9 +168,3 @@ def read_words(path: Path | None) -> dict[str, str]:
 def image_names(folder: Path) -> list[str]:
     """Names of the images in a folder, sorted."""
     return sorted(name for name in _names_in(folder) if name.lower().endswith((".jpeg", ".jpg", ".png")))
-
-
-def listed_some(names: Iterable[str]) -> str:
-    """A few of many names, for a message."""
-    every = list(names)
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")

@@ -21,7 +21,7 @@ from plremix.data.download import ARCHIVES, fetch
 from plremix.data.files import open_image
 from plremix.data.sources import published
 from plremix.data.sources.published import Entries, Skipped
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 
 TITLE = "Tiny-ImageNet-200"
 FOLDERS = ("tiny-imagenet-200", "tiny-imagenet")
@@ -118,7 +118,7 @@ def _none_without(kind: str, place: Path, without: list[str]) -> None:
     if without:
         raise InputError(
             f"{TITLE} is not whole: {place} has no {kind} images of {len(without)} classes "
-            f"({published.listed_some(without)}); unpack it again, all of it"
+            f"({some_of(without)}); unpack it again, all of it"
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from plremix.data.dataset import LabelledImages, TrustedImages
 from plremix.data.sources import published
 from plremix.data.sources.published import Entries
-from plremix.errors import InputError
+from plremix.errors import InputError, some_of
 
 log = logging.getLogger("plremix")
 
@@ -97,6 +97,6 @@ def _ilsvrc12(root: Path, wnids: list[str], side: int, resize: int, stream: str)
     if without:
         raise InputError(
             f"ILSVRC12's validation set in {place} has no images of {len(without)} of the {len(wnids)} classes "
-            f"({published.listed_some(without)}): sort it into a folder a class, or move it away to do without it"
+            f"({some_of(without)}): sort it into a folder a class, or move it away to do without it"
         )
     return found.trusted(place, side, resize, stream)
