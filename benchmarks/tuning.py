@@ -71,7 +71,7 @@ START = {  # what the trials began with, where the recipe now has what they foun
     "jocor": {"lr": 0.001},
     "dividemix": {"beta": 4.0},
     "elr-plus": {"mixup_alpha": 1.0},
-    "plremix": {"flat": True},
+    "plremix": {"flat": True, "neighbour_votes": 0.0},
 }
 NOISES = {
     "sym-50": ["--noise", "symmetric", "--noise-ratio", "0.5"],

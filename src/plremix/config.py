@@ -537,6 +537,9 @@ class CoDivideConfig(Config):
     """Weight of whole clusters' votes beside the neighbourhood in --split neighbours."""
     neighbour_epochs: int = 300  # ours: three quarters of the run
     """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""
+    neighbour_votes: float = 0.0  # ours: on for the digits
+    """What each label among a sample's nearest counts for, as evidence of its class beside networks and neighbourhood,
+    from 0 (nothing) to 1 (as if all were independent)."""
     benefit_of_doubt: bool = False  # ours: on for own images, which may be hard
     """Believe a label against a prediction that is not surer of another class than the noise, as counted, explains."""
     epoch_length: Literal["clean", "data"] = "clean"  # published code; "data" where a side is small
@@ -592,7 +595,7 @@ class CoDivideConfig(Config):
         _require(
             self.lambda_u == "auto" or 0 <= self.lambda_u < math.inf, "--lambda-u", self.lambda_u, "0 or more, or auto"
         )
-        for name in ("clean_threshold", "prototype_momentum", "cluster_vote"):
+        for name in ("clean_threshold", "prototype_momentum", "cluster_vote", "neighbour_votes"):
             _require(0 <= getattr(self, name) <= 1, _flag(name), getattr(self, name), "from 0 to 1")
 
     def epoch_cost(self, epoch: int) -> float:

@@ -588,6 +588,30 @@ def test_the_split_passes_from_the_neighbourhood_to_the_networks() -> None:
     assert late.guess_weight == 0
 
 
+@pytest.mark.parametrize(("wrong", "votes", "heard"), [(0.4, 0.5, True), (0.4, 0.0, False), (0.75, 0.5, False)])
+def test_labels_nearby_speak_against_the_networks_for_as_much_as_they_are_worth(
+    wrong: float, votes: float, heard: bool
+) -> None:
+    """A fifth of class 0 looks different, and both networks take it for class 1: its labels say otherwise, unless they
+    are no better than chance."""
+    draws = torch.Generator().manual_seed(0)
+    truth = torch.arange(400) % 4
+    place = torch.where(torch.arange(400) % 20 == 0, 4, truth)
+    embeddings = torch.eye(5)[place] + 0.05 * torch.randn(400, 5, generator=draws)
+    moved = (truth + torch.randint(1, 4, (400,), generator=draws)) % 4
+    labels = torch.where(torch.rand(400, generator=draws) < wrong, moved, truth)
+    logits = 2.5 * torch.eye(4)[torch.where(place == 4, 1, truth)]
+    score = Scores(logits, embeddings, torch.zeros(4, 5))
+    config = small_config(warmup_epochs=1, neighbour_epochs=3, neighbours=19, neighbour_votes=votes)
+    split = neighbours([score, score], labels, config, epoch=3)[0]
+    odd = place == 4
+    assert (split.guesses.argmax(1)[~odd] == truth[~odd]).float().mean() > 0.98
+    assert (split.guesses.argmax(1)[odd] == 0).float().mean() == float(heard)
+    assert (split.class_scores.argmax(1)[odd] == 0).float().mean() == float(heard)
+    assert split.is_clean[odd & (labels == 0)].all() == heard
+    assert split.guess_weight == (0.5 if votes else 0.0)
+
+
 def scored(count: int = 200, classes: int = 4, wrong: float = 0.4) -> tuple[list[Scores], Tensor, Tensor]:
     """Two networks that know the truth fairly well, the given labels, and who is right."""
     draws = torch.Generator().manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from plremix.selection import (
     rate_by_quotas,
     shares_by_count,
     weigh_labels,
+    weigh_votes,
 )
 from plremix.selection.doubt import confident_joint, likeliest_shares, shares_alike, wrong_share
 
@@ -59,6 +62,25 @@ def test_labels_are_weighed_by_bayes_rule() -> None:
         joint = [float(posterior[row, k]) * (0.8 if k == label else 0.1) for k in range(3)]
         assert known[row].tolist() == pytest.approx([value / sum(joint) for value in joint])
     assert known.argmax(1).tolist() == [1, 0]  # a doubt of 2 to 1 does not overrule the label, one of 98 to 1 does
+
+
+def test_votes_are_weighed_as_that_many_labels_each_for_a_part() -> None:
+    posterior, votes = (
+        torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]),
+        torch.tensor([[1.0, 4.0, 0.0], [0.5, 0.0, 2.0]]),
+    )
+    shares = torch.tensor([[0.7, 0.3, 0.0], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+    known = weigh_votes(posterior, votes, shares, 0.5)
+    for row in range(2):
+        joint = [
+            float(posterior[row, k])
+            * math.prod(max(float(shares[k, label]), 0.01) ** (0.5 * float(votes[row, label])) for label in range(3))
+            for k in range(3)
+        ]
+        assert known[row].tolist() == pytest.approx([value / sum(joint) for value in joint], rel=1e-5)
+    assert known.argmax(1).tolist() == [1, 2]
+    sure = weigh_votes(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[0.0, 30.0, 0.0]]), shares, 0.5)
+    assert sure.argmax() == 1  # who is too sure can still be convinced
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.7])

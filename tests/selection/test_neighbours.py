@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from plremix.selection import fill_quotas, nearest_neighbours, spread_labels
+from plremix.selection import count_labels, fill_quotas, nearest_neighbours, spread_labels
 from plremix.selection import neighbours as module
 
 
@@ -32,6 +32,15 @@ def test_neighbours_equal_a_full_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = cosine.sort(dim=1, descending=True)
     assert torch.equal(found.indices, expected.indices[:, :5])
     assert torch.allclose(found.similarities, expected.values[:, :5], atol=1e-6)
+
+
+def test_labels_nearby_are_counted_with_ones_own() -> None:
+    embeddings, _, given = clusters(50, 4, 0.5)
+    graph = nearest_neighbours(embeddings, 5)
+    votes = count_labels(graph, given, 5)
+    for row, near in enumerate(graph.indices.tolist()):
+        labels = [int(given[other]) for other in (row, *near)]
+        assert votes[row].tolist() == [labels.count(label) for label in range(5)]
 
 
 def test_spreading_equals_the_inverse_matrix() -> None:

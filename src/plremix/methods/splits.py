@@ -18,7 +18,9 @@ from plremix.methods.drawing import spread
 from plremix.methods.forgetting import estimated_rate, smallest
 from plremix.selection import (
     Mixture,
+    Neighbours,
     calibrate,
+    count_labels,
     fill_quotas,
     fit_mixture,
     nearest_neighbours,
@@ -28,6 +30,7 @@ from plremix.selection import (
     spread_labels,
     vote_in_clusters,
     weigh_labels,
+    weigh_votes,
 )
 
 
@@ -81,12 +84,15 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     training it is the other way round (docs/figures.md). Both networks' graphs count: where one is wrong by chance, the
     other mostly is not. Whole clusters have a say beside it, for where labels are so noisy that only many of them
     together mean something. PLR's sets come from the same posteriors, and so does a part of the noisy side's guessed
-    labels. With the benefit of the doubt a given label counts as evidence too, for as much as labels are worth.
+    labels. What the nearest samples were given is evidence once more, for as much as labels are worth: a group of
+    images that all of these take for another class is given back by its labels. With the benefit of the doubt a
+    sample's own label counts so, too.
     """
     classes = scores[0].logits.shape[1]
     shares = torch.bincount(labels, minlength=classes) / len(labels)
     embeddings, sharpness = [one.embeddings for one in scores], config.neighbour_sharpness
-    together = neighbourhood(embeddings, labels, classes, config, folds=5 if config.benefit_of_doubt else 1)
+    graphs = [nearest_neighbours(own, config.neighbours) for own in embeddings]
+    together = _spread(graphs, labels, classes, config, folds=5 if config.benefit_of_doubt else 1)
     early = calibrate(together, labels)[0] if config.benefit_of_doubt else fill_quotas(together, shares, sharpness)
     if config.cluster_vote:
         voted = vote_in_clusters(embeddings, labels, classes)
@@ -97,6 +103,12 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     # PLR's sets are taken before the quotas: those make a class that is short of samples everybody's second choice, and
     # then hardly a pair is left whose sets are disjoint.
     likely = (1 - trust) * sharpen(together, 1 / sharpness) + trust * late
+    guess_weight = (1 - trust) / 2
+    if config.neighbour_votes:
+        votes = torch.stack([count_labels(graph, labels, classes) for graph in graphs]).mean(0)
+        given_as = shares_by_count(posterior, labels)
+        posterior, likely = (weigh_votes(part, votes, given_as, config.neighbour_votes) for part in (posterior, likely))
+        guess_weight = 0.5
 
     known = posterior
     if config.benefit_of_doubt:
@@ -107,7 +119,7 @@ def neighbours(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig,
     for one in scores:
         losses = scaled_losses(_classifier_loss(one, labels)).float()
         points = torch.cat([losses, 1 - believed.cpu()[:, None]], dim=1)
-        splits.append(Split(is_clean, believed, likely, points, guesses=posterior, guess_weight=(1 - trust) / 2))
+        splits.append(Split(is_clean, believed, likely, points, guesses=posterior, guess_weight=guess_weight))
     return splits
 
 
@@ -119,6 +131,10 @@ def neighbourhood(
     With more folds than one, no sample's posteriors know its own label.
     """
     graphs = [nearest_neighbours(own, config.neighbours) for own in embeddings]
+    return _spread(graphs, labels, classes, config, folds)
+
+
+def _spread(graphs: Sequence[Neighbours], labels: Tensor, classes: int, config: CoDivideConfig, folds: int) -> Tensor:
     each = [spread_labels(graph, labels, classes, config.neighbour_alpha, folds=folds) for graph in graphs]
     return torch.stack(each).mean(0)
 

@@ -2,9 +2,17 @@
 
 from plremix.selection.clusters import vote_in_clusters
 from plremix.selection.confidence import ConfidenceThresholds, soft_pseudo_labels
-from plremix.selection.doubt import calibrate, foretells, rate_by_count, rate_by_quotas, shares_by_count, weigh_labels
+from plremix.selection.doubt import (
+    calibrate,
+    foretells,
+    rate_by_count,
+    rate_by_quotas,
+    shares_by_count,
+    weigh_labels,
+    weigh_votes,
+)
 from plremix.selection.mixture import Mixture, fit_mixture, normalise_losses
-from plremix.selection.neighbours import Neighbours, nearest_neighbours, spread_labels
+from plremix.selection.neighbours import Neighbours, count_labels, nearest_neighbours, spread_labels
 from plremix.selection.prototypes import (
     initial_prototypes,
     prototype_logits,
@@ -20,6 +28,7 @@ __all__ = [
     "Neighbours",
     "Verdict",
     "calibrate",
+    "count_labels",
     "fill_quotas",
     "fit_mixture",
     "foretells",
@@ -39,4 +48,5 @@ __all__ = [
     "update_prototypes_one_by_one",
     "vote_in_clusters",
     "weigh_labels",
+    "weigh_votes",
 ]

@@ -127,6 +127,14 @@ def _log_likelihood(posterior: Tensor, labels: Tensor, shares: Tensor) -> float:
     return float((posterior * shares[:, labels].T).sum(1).clamp(min=1e-300).log().sum())
 
 
+def weigh_votes(posterior: Tensor, votes: Tensor, shares: Tensor, weight: float) -> Tensor:
+    """Class posteriors (N, C) that also know how many labels of each class are near a sample, votes (N, C), by the
+    shares (C, C) in which classes are given labels. Labels of one place are not independent, so each counts for
+    `weight` of one; and a share that was counted as none is not believed to be none."""
+    evidence = votes @ shares.clamp(min=0.01).log().T.to(votes)
+    return (posterior.clamp(min=1e-4).log() + weight * evidence).softmax(1)
+
+
 def weigh_labels(posterior: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
     """Class posteriors (N, C) that know the given labels (N,), by the shares (C, C) in which classes are given labels;
     from posteriors (N, C) of the images alone."""

@@ -68,6 +68,12 @@ def spread_labels(
     return torch.from_numpy(posterior.astype(np.float32)).to(labels.device)
 
 
+def count_labels(neighbours: Neighbours, labels: Tensor, classes: int) -> Tensor:
+    """How many of a sample's neighbours, and of itself, were given each class (N, C)."""
+    near = torch.cat([labels[:, None], labels[neighbours.indices]], dim=1)
+    return torch.zeros(len(labels), classes, device=labels.device).scatter_add_(1, near, torch.ones_like(near).float())
+
+
 def _normalised_graph(neighbours: Neighbours, power: float) -> sparse.csr_matrix:
     """S = D^-1/2 W D^-1/2 of the neighbour graph, made symmetric."""
     count, k = neighbours.indices.shape
