@@ -26,7 +26,7 @@ COLUMNS = ("median_entanglement", "share_negative", "median_ratio", "share_ratio
 
 
 def stopped_run(recipe: str, seed: int, epoch: int, folder: Path) -> OpenedRun:
-    """A real run with the flat form, interrupted right after an epoch as Ctrl-C would."""
+    """A real run with the flat form and without neighbours' votes, interrupted right after an epoch as by Ctrl-C."""
 
     class StopAt(Silent):
         def epoch(self, metrics: dict[str, Any]) -> None:
@@ -35,7 +35,8 @@ def stopped_run(recipe: str, seed: int, epoch: int, folder: Path) -> OpenedRun:
 
     out = folder / f"{recipe}-{seed}"
     with contextlib.suppress(KeyboardInterrupt):
-        plremix.train(replace(plremix.recipe(recipe), seed=seed, flat=True), out, progress=StopAt)
+        config = replace(plremix.recipe(recipe), seed=seed, flat=True, neighbour_votes=0.0)
+        plremix.train(config, out, progress=StopAt)
     return OpenedRun(out)
 
 

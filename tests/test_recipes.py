@@ -193,3 +193,11 @@ def test_a_folder_of_the_same_name_does_not_hide_a_recipe(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     assert build("webvision").recipe == "webvision"
     assert build("./webvision").recipe == "own"
+
+
+def test_the_papers_parts_are_compared_without_our_votes_of_neighbours() -> None:
+    rows = [name for name, recipe in RECIPES.items() if recipe.table == "digits ablation"]
+    assert len(rows) == 11
+    assert {build(name).neighbour_votes for name in rows} == {0.0}
+    assert build("digits-sym-80").neighbour_votes == 0.5
+    assert own(Path("x.npz"), for_own_images(1000, 10, 8, 1, gpu=False)).neighbour_votes == 0

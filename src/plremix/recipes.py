@@ -302,7 +302,11 @@ _FLAT_ROWS: dict[str, Settings] = {  # parts of FlatPLR, the paper's own form, w
     "mixture1d": {"split": "mixture1d"},
     **_KAPPA_ROWS,
 }
-_DIGIT_ROWS = {**_CONTRAST_ROWS, **{name: {**changes, "flat": True} for name, changes in _FLAT_ROWS.items()}}
+# The paper's parts are compared without the votes of neighbours, which are ours.
+_DIGIT_ROWS: dict[str, Settings] = {
+    name: {"flat": True, **changes, "neighbour_votes": 0.0}
+    for name, changes in {**_CONTRAST_ROWS, **_FLAT_ROWS}.items()
+}
 _PLUGGED_ROWS: dict[str, Settings] = {"": {}, "-simclr": {"contrast": "simclr"}, "-plr": {"contrast": "plr"}}
 
 
