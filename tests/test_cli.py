@@ -153,7 +153,7 @@ def test_the_demo_writes_both_runs_and_a_table(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_leaves_a_run_that_resume_continues(tmp_path: Path) -> None:
     np.savez(tmp_path / "own.npz", **blobs(count=120))
-    words = ["train", str(tmp_path / "own.npz"), *SMALL, "--epochs", "12"]
+    words = ["train", str(tmp_path / "own.npz"), *SMALL, "--epochs", "24"]
     straight, broken = tmp_path / "straight", tmp_path / "broken"
     assert plremix(*words, "--out", str(straight), "--quiet").returncode == 0
     process = subprocess.Popen([sys.executable, "-m", "plremix", *words, "--out", str(broken)], stderr=subprocess.PIPE)

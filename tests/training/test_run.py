@@ -239,11 +239,14 @@ def test_an_output_folder_that_cannot_be_made_is_told(tmp_path: Path, tiny_file:
     "parts",
     [
         {"contrast": "plr"},
-        {"contrast": "none"},
+        pytest.param({"contrast": "none"}, marks=pytest.mark.slow),
         {"contrast": "simclr", "contrast_side": "noisy", "warmup_contrast": False},  # no gradient for the projector
         {"contrast": "none", "pretrain": "simclr", "pretrain_epochs": 1},  # nor, there, for the classifier
         {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 0.99},  # own images
-        {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 1e-4},
+        pytest.param(
+            {"averaging": 0.9, "guess": "epoch", "learned_view": "guessed", "contrast_above": 1e-4},
+            marks=pytest.mark.slow,
+        ),
         {"split": "neighbours", "benefit_of_doubt": True, "finish_epochs": 1},
     ],
 )
