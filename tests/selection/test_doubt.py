@@ -65,10 +65,8 @@ def test_labels_are_weighed_by_bayes_rule() -> None:
 
 
 def test_votes_are_weighed_as_that_many_labels_each_for_a_part() -> None:
-    posterior, votes = (
-        torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]]),
-        torch.tensor([[1.0, 4.0, 0.0], [0.5, 0.0, 2.0]]),
-    )
+    posterior = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3]])
+    votes = torch.tensor([[1.0, 4.0, 0.0], [0.5, 0.0, 2.0]])
     shares = torch.tensor([[0.7, 0.3, 0.0], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     known = weigh_votes(posterior, votes, shares, 0.5)
     for row in range(2):

@@ -135,6 +135,7 @@ def neighbourhood(
 
 
 def _spread(graphs: Sequence[Neighbours], labels: Tensor, classes: int, config: CoDivideConfig, folds: int) -> Tensor:
+    """The same, of graphs that are there already."""
     each = [spread_labels(graph, labels, classes, config.neighbour_alpha, folds=folds) for graph in graphs]
     return torch.stack(each).mean(0)
 
