@@ -1,4 +1,5 @@
-"""Benchmarks go on after an interruption without repeating a cell, and their tables are what the cells say."""
+"""Benchmarks go on after an interruption without repeating a cell, their tables are what the cells say, and settings
+are chosen on images that nothing is reported on."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SMALL = ("--epochs", "2", "--width", "4", "--embedding-size", "8", "--method", "cross-entropy")
+OTHERS = ("asym-40", "sym-50")
 
 
 @pytest.fixture
@@ -23,6 +26,14 @@ def cells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     monkeypatch.setattr(cells, "RESULTS", tmp_path)
     return cells
+
+
+@pytest.fixture
+def tuning(cells: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delitem(sys.modules, "tuning", raising=False)
+    import tuning
+
+    return tuning
 
 
 def test_a_finished_cell_is_not_run_again(cells: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +68,60 @@ def test_tables_are_means_of_the_cells(cells: Any) -> None:
     assert (first["row"], first["seed"], first["best"], first["last"]) == ("a, b", "0", "", "0.9")
     assert second["command"] == "plremix train digits-sym-80 --seed 1"
     assert cells.commands(grid) == "- a, b, sym-80: `plremix train digits-sym-80 --seed S`, S = 0, 1"
+
+
+def test_further_trials_narrow_down_to_the_best(
+    cells: Any, tuning: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All on two seeds, the best three and the recipe on four, and the best of all with other noise."""
+    promise = {"a": 0.7, "b": 0.9, "c": 0.6, "d": 0.8, tuning.AS_IT_WAS: 0.85}
+    monkeypatch.setitem(tuning.FURTHER, "unicon", tuple("abcd"))
+    ran = []
+
+    def run(missing: Any, jobs: int) -> None:
+        for cell in missing:
+            if not cell.path.exists():
+                trial = cell.row.removeprefix("unicon ")
+                ran.append((trial, cell.column, cell.seed))
+                cells.keep(cell.path, json.dumps({"command": cell.command, "last": promise[trial]}))
+
+    monkeypatch.setattr(tuning, "run_missing", run)
+    shown = tuning.further(tmp_path / "digits.npz", "unicon", 1)
+    on = {trial: sorted((noise, seed) for which, noise, seed in ran if which == trial) for trial in promise}
+    assert len(ran) == len(set(ran)) == len(shown)
+    assert on["c"] == [("sym-80", 100), ("sym-80", 101)]
+    assert on["a"] == on["d"] == [("sym-80", seed) for seed in (100, 101, 102, 103)]
+    assert on["b"] == on[tuning.AS_IT_WAS] == sorted([*on["a"], *((n, s) for n in OTHERS for s in (100, 101))])
+    assert "| unicon b | last | 90.0 ± 0.0 (4) |" in cells.markdown(shown, ["last"])
+
+
+def test_every_method_has_the_same_number_of_trials(tuning: Any) -> None:
+    assert {len(set(trials)) for trials in tuning.TRIALS.values()} == {8}
+    assert {len(set(trials)) for trials in tuning.FURTHER.values()} == {13}
+    rows = (BENCHMARKS / "results" / "tuning_plremix.md").read_text().splitlines()
+    own = [row for row in rows if row.startswith("| sym-80 | `--")]
+    assert len(own) == 13
+    assert tuning.FURTHER.keys() | {"plremix"} == tuning.TRIALS.keys()
+
+
+def test_images_to_choose_by_are_not_those_reported_on(
+    cells: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("comparison", "tuning_images"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import tuning_images
+
+    draws = np.random.default_rng(0)
+    images = draws.integers(0, 256, (3300, 4, 4), dtype=np.uint8)
+    labels = np.arange(3300) % 10
+    reported = {"x_train": images[100:200], "x_test": images[1000:1100]}
+    np.savez(tmp_path / "reported.npz", **reported)
+    tuning_images.write_others(tmp_path / "others.npz", tmp_path / "reported.npz", images, labels)
+    with np.load(tmp_path / "others.npz") as arrays:
+        assert (len(arrays["x_train"]), len(arrays["x_test"])) == (2000, 1000)
+        kept = [*arrays["x_train"], *arrays["x_test"]]
+        kept_labels = [*arrays["y_train"], *arrays["y_test"]]
+    assert not {image.tobytes() for image in kept} & {image.tobytes() for part in reported.values() for image in part}
+    assert len({image.tobytes() for image in kept}) == 3000, "and nothing is learned from that chooses"
+    number = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
+    assert [number[image.tobytes()] for image in kept] == kept_labels
