@@ -1,6 +1,6 @@
 """Every method and every ablation beside each other: same data, networks, noise and seeds.
 
-    python benchmarks/comparison.py methods      # digits, all methods, sym 50 / 80 and asym 40, three fresh seeds
+    python benchmarks/comparison.py methods      # digits, all methods, sym 50 / 80 and asym 40, three seeds
     python benchmarks/comparison.py ablation     # digits, sym 80: PLReMix with parts swapped; PLR in other methods
     python benchmarks/comparison.py images --data-dir DIR   # fashion_small.npz and cifar10_small.npz, one seed
     python benchmarks/comparison.py methods --table         # only the table of what is there
@@ -62,12 +62,12 @@ IMAGE_ROWS = {
 
 
 def methods(chosen: argparse.Namespace) -> list[Cell]:
+    rows = {method: [] if method == "plremix" else ["--method", method] for method in METHODS}
+    rows["cross-entropy, distorted"] = ["--method", "cross-entropy", "--weak-view", "distort"]  # by `tuning.py`
     return [
-        Cell(
-            "methods", method, noise, seed, (f"digits-{noise}", *([] if method == "plremix" else ["--method", method]))
-        )
+        Cell("methods", row, noise, seed, (f"digits-{noise}", *flags))
         for seed in (10, 11, 12)  # nobody had looked at them when PLReMix's settings were first chosen
-        for method in METHODS
+        for row, flags in rows.items()
         for noise in ("sym-50", "sym-80", "asym-40")
     ]
 

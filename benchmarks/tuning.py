@@ -72,7 +72,18 @@ TRIALS: dict[str, list[str]] = {
         *("--no-flat", "--no-flat --temperature 0.5", "--no-flat --cluster-vote 0", "--no-flat --warmup-epochs 5"),
     ],
 }
-START: dict[str, recipes.Settings] = {  # what the trials began with, where the recipe now has what they found
+# What the trials began with, where the recipe now has what they found: the further ones, then the eight before them.
+START_FURTHER: dict[str, recipes.Settings] = {
+    "mixup": {"weak_view": "crop"},
+    "co-teaching": {"lr": 0.001},
+    "co-teaching-plus": {"batch_size": 64},
+    "jocor": {"forget_epochs": 8},
+    "dividemix": {"lambda_u": "auto"},
+    "elr": {"weak_view": "crop"},
+    "elr-plus": {"weak_view": "crop"},
+    "unicon": {"beta": 4.0},
+}
+START: dict[str, recipes.Settings] = {
     "cross-entropy": {"batch_size": 64},
     "mixup": {"mixup_alpha": 32.0},
     "co-teaching": {"batch_size": 64},
@@ -147,7 +158,7 @@ def main() -> None:
 def eight(file: Path, method: str, jobs: int) -> list[Cell]:
     """The trials on seed 100; with no jobs none is run."""
     cells = [
-        Cell("tuning", f"{method} {trial}", noise, 100, _words(file, method, noise, trial, START.get(method, {})))
+        Cell("tuning", f"{method} {trial}", noise, 100, _words(file, method, noise, trial, START.get(method)))
         for trial in TRIALS[method]
         for noise in ("sym-50", "sym-80")
     ]
@@ -191,7 +202,7 @@ def _last(cell: Cell) -> float:
 def _words(file: Path, method: str, noise: str, trial: str, start: recipes.Settings | None = None) -> tuple[str, ...]:
     changed = [] if trial == AS_IT_WAS else trial.split()
     given = [str(file), "--method", method, "--truth-key", "y_train", *NOISES[noise]]
-    return (*given, *as_on_digits(method, start or {}), *changed)
+    return (*given, *as_on_digits(method, {**START_FURTHER.get(method, {}), **(start or {})}), *changed)
 
 
 def as_on_digits(method: str, start: recipes.Settings) -> list[str]:
