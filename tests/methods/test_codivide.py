@@ -202,6 +202,20 @@ def test_labels_are_worth_what_the_first_split_showed(tiny: LabelledImages, monk
     assert method.noise_rate_estimate(0.02) == 0.02
 
 
+@pytest.mark.parametrize("split", ["mixture1d", "mixture2d", "class-balanced", "small-loss"])
+def test_networks_alone_tell_the_noise_rate_by_the_first_split(split: str, tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(split=split, warmup_epochs=1))
+    method.train_epoch(0)
+    assert method.noise_rate_estimate(0.3) == 0.3, "before it there is only what is named"
+    first = method.train_epoch(1)["noise_rate_after_warmup"]
+    assert first not in (0.0, 0.99)
+    method.train_epoch(2)
+    assert method.noise_rate_estimate(0.99) == first
+    unread = method_on(tiny, small_config(split=split, warmup_epochs=0))
+    unread.train_epoch(0)
+    assert unread.noise_rate_estimate(0.3) == 0.3, "networks that have learned nothing are not asked"
+
+
 def scores(logits: Tensor, prototype_cosines: Tensor) -> Scores:
     """Embeddings that have these cosines with axis-aligned prototypes."""
     return Scores(logits, prototype_cosines, torch.eye(logits.shape[1]))

@@ -345,8 +345,8 @@ def test_the_estimate_is_what_was_forgotten_by_unless_that_was_told(method: str,
     forgotten = [trained.train_epoch(epoch)["forget_rate"] for epoch in range(2)]
     assert trained.noise_rate_estimate(0.99) == forgotten[-1] != 0.99
     told = method_on(tiny, config_of(method, forget_epochs=1, forget_rate=0.5))
-    told.train_epoch(0)
-    assert told.noise_rate_estimate(0.3) == 0.3
+    assert [told.train_epoch(epoch)["forget_rate"] for epoch in range(2)] == [0.5, 0.5]
+    assert told.noise_rate_estimate(0.99) not in (0.5, 0.99), "an estimate all the same"
 
 
 @pytest.mark.parametrize("method", ["co-teaching", "co-teaching-plus", "jocor"])
@@ -361,6 +361,33 @@ def test_as_much_is_forgotten_as_the_networks_speak_against(method: str, tiny: L
     assert trained.start_epoch(0)["forget_rate"] == 0.0, "nothing is known before the first epoch"
     assert trained.start_epoch(1)["forget_rate"] == pytest.approx(wrong / 60)
     assert trained.noise_rate_estimate(0.99) == pytest.approx(wrong / 60)
+
+
+@pytest.mark.parametrize("method", ["cross-entropy", "mixup", "elr", "elr-plus"])
+def test_the_noise_rate_is_read_once_after_warm_up_and_kept(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, warmup_epochs=2))
+    assert tiny.true_labels is not None
+    truth, real = tiny.true_labels, [learner.predict for learner in trained.learners]
+    noted = [trained.train_epoch(epoch) for epoch in range(2)]
+    assert trained.noise_rate_estimate(0.3) == 0.3, "nothing is known before"
+    for learner in trained.learners:
+        learner.predict = lambda *given: Predictions(10 * F.one_hot(truth, 3).float(), torch.zeros(60, 0))
+    noted.append(trained.train_epoch(2))
+    for learner, predict in zip(trained.learners, real, strict=True):
+        learner.predict = predict
+    noted.append(trained.train_epoch(3))
+    wrong = float((truth != tiny.given_labels).float().mean())
+    assert [one.get("noise_rate_after_warmup") for one in noted] == [None, None, pytest.approx(wrong), None]
+    resumed = method_on(tiny, config_of(method, warmup_epochs=2))
+    resumed.load_state_dict(trained.state_dict())
+    for one in (trained, resumed):
+        assert one.noise_rate_estimate(0.99) == pytest.approx(wrong)
+
+
+def test_networks_that_have_learned_nothing_are_not_asked_how_many_labels_are_wrong(tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of("cross-entropy", warmup_epochs=0))
+    assert "noise_rate_after_warmup" not in trained.train_epoch(0)
+    assert "noise_rate_after_warmup" in trained.train_epoch(1)
 
 
 def test_a_networks_contrast_goes_by_what_the_other_network_predicted(

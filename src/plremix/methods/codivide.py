@@ -402,7 +402,7 @@ class CoDivide:
         """
         outputs = [learner.predict(self.loader.images, self.loader) for learner in self.learners]
         logits, given = torch.stack([out.logits for out in outputs]).cpu().numpy(), self.labels.cpu().numpy()
-        if self.config.split != "neighbours" and not self.config.benefit_of_doubt:
+        if not self._asks_neighbours():
             return (judge_labels(logits, given),) * 2
         near = neighbourhood([out.embeddings for out in outputs], self.labels, self.classes, self.config, folds=5)
         near, wrong = calibrate(near, self.labels)
@@ -415,7 +415,14 @@ class CoDivide:
         self.noise_rate_judged = max(wrong, min(self.noise_rate, rate_by_count(near, self.labels)))
         return judge_together(logits, posteriors, given, self.noise_rate_judged), careful
 
+    def _asks_neighbours(self) -> bool:
+        """Whether the verdict is the neighbourhood's, too."""
+        return self.config.split == "neighbours" or self.config.benefit_of_doubt
+
     def noise_rate_estimate(self, named: float) -> float:
+        """Networks alone tell it best by the first split after a warm-up: later they know wrong labels by heart."""
+        if self.noise_rate is not None and self.config.warmup_epochs and not self._asks_neighbours():
+            return self.noise_rate
         return max(named, self.noise_rate_judged or 0.0)
 
     def clean_samples(self) -> tuple[Tensor, Tensor] | None:

@@ -9,15 +9,13 @@ sample 0. Here nothing is learned from a batch without disagreement, and of any 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from plremix.config import CoTeachingConfig
 from plremix.methods.base import Metrics
-from plremix.methods.forgetting import estimated_rate, kept_share, smallest
+from plremix.methods.forgetting import kept_share, smallest
 from plremix.methods.stepwise import Losses, Stepwise
 
 
@@ -26,26 +24,25 @@ class CoTeaching(Stepwise):
 
     config: CoTeachingConfig
     networks_used = 2
-    rate: float | None = None  # the forget rate, once it is known
 
     def start_epoch(self, epoch: int) -> Metrics:
         """Before anything is forgotten, the rate is estimated if nobody told it: the networks have learned a little."""
         for learner in self.learners:
             learner.set_beta1(self.config.beta1(epoch))
-        told = self.config.forget_rate
-        if told != "auto":
-            self.rate = told
-        elif self.rate is None and epoch >= self._first():
-            self.rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
-        return {"forget_rate": self.rate or 0.0}
+        return {**super().start_epoch(epoch), "forget_rate": self.rate()}
 
-    def _first(self) -> int:
-        """The epoch from which on samples are left out."""
-        return self.config.forget_epochs if self.config.forget_rate == "auto" else 0
+    def first_judged(self) -> int:
+        return self.config.forget_epochs
+
+    def rate(self) -> float:
+        """The forget rate: as told, or the noise rate once it is known."""
+        told = self.config.forget_rate
+        return (self.noise_rate or 0.0) if told == "auto" else told
 
     def kept(self, epoch: int) -> float:
         """The share of a batch that is learned from in this epoch."""
-        return kept_share(self.rate or 0.0, epoch, self._first(), self.config.forget_epochs)
+        first = self.config.forget_epochs if self.config.forget_rate == "auto" else 0
+        return kept_share(self.rate(), epoch, first, self.config.forget_epochs)
 
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, given = self.config, self.labels[mine]
@@ -59,17 +56,6 @@ class CoTeaching(Stepwise):
             else one.sum() * 0.0
             for index, (one, places) in enumerate(zip(logits, chosen, strict=True))
         }
-
-    def noise_rate_estimate(self, named: float) -> float:
-        """What was read before anything was forgotten: later on the networks know only what they kept."""
-        return named if self.rate is None or self.config.forget_rate != "auto" else self.rate
-
-    def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "rate": self.rate}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
-        self.rate = state["rate"]
 
 
 def disagreeing(logits: list[Tensor]) -> Tensor:

@@ -17,6 +17,7 @@ from plremix.data.loading import Loader, batches, passes
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
+from plremix.methods.forgetting import estimated_rate
 from plremix.methods.learner import Learner, step_together
 from plremix.networks import Architecture
 from plremix.randomness import generator
@@ -33,6 +34,7 @@ class Stepwise:
     """
 
     networks_used: ClassVar[int] = 1
+    noise_rate: float | None = None  # share of the labels that seemed wrong when the networks had learned a little
 
     def __init__(
         self, config: Config, loader: Loader, labels: Tensor, architecture: Architecture, fabric: Fabric
@@ -53,8 +55,16 @@ class Stepwise:
     # --- what a method says ---
 
     def start_epoch(self, epoch: int) -> Metrics:
-        """What happens before the first step, and what the log should say of it."""
-        return {}
+        """What happens before the first step, and what the log should say of it. Once in a run that is how many labels
+        seem wrong: after warm-up networks have learned a little, and hardly a wrong label by heart."""
+        if self.noise_rate is not None or epoch < self.first_judged():
+            return {}
+        self.noise_rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
+        return {"noise_rate_after_warmup": self.noise_rate}
+
+    def first_judged(self) -> int:
+        """The epoch that begins with it; networks that have learned nothing know nothing."""
+        return max(1, self.config.warmup_epochs)
 
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         """The terms of a step (of `steps`) for the samples `mine`, whose weak views (b, c, H, W) are given."""
@@ -122,7 +132,7 @@ class Stepwise:
         return None
 
     def noise_rate_estimate(self, named: float) -> float:
-        return named
+        return named if self.noise_rate is None else self.noise_rate
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:
         return [
@@ -140,6 +150,7 @@ class Stepwise:
         return {
             "learners": [learner.state_dict() for learner in self.learners],
             "contrasts": [contrast.state_dict() for contrast in self.contrasts],
+            "noise_rate": self.noise_rate,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -147,3 +158,4 @@ class Stepwise:
             learner.load_state_dict(saved)
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
+        self.noise_rate = state.get("noise_rate", state.get("rate"))  # older files have the second, or none

@@ -246,7 +246,8 @@ class _Run:
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
         found["images"], found["flagged"] = len(self.data), int(verdict.is_label_issue.sum())
         largest = float(np.bincount(verdict.predicted).max() / len(self.data))
-        found["unnamed"] = rate - judged if rate - judged >= UNNAMED else 0.0
+        doubts = getattr(self.config, "benefit_of_doubt", False)  # others name whom they speak against
+        found["unnamed"] = rate - judged if doubts and rate - judged >= UNNAMED else 0.0
         summary = {**self._summary("done", largest, judged), "noise_rate_estimate": rate, **found}
         collapsed = largest >= ONE_CLASS > facts_of(self.data).largest_given
         self.folder.write_labels(self.data, verdict, trusted=not collapsed)
