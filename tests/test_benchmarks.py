@@ -104,13 +104,40 @@ def test_every_method_has_the_same_number_of_trials(tuning: Any) -> None:
     assert tuning.FURTHER.keys() | {"plremix"} == tuning.TRIALS.keys()
 
 
-def test_images_to_choose_by_are_not_those_reported_on(
-    cells: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def tuning_images(cells: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("comparison", "tuning_images"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import tuning_images
 
+    return tuning_images
+
+
+def test_images_have_sixteen_trials_a_method_and_the_best_is_looked_at_once_more(
+    cells: Any, tuning_images: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trials = {method: {*rates, *tuning_images.FURTHER[method]} for method, rates in tuning_images.TRIALS.items()}
+    assert {len(each) for each in trials.values()} == {16}
+
+    def run(missing: Any, jobs: int) -> None:
+        for cell in missing:
+            last = 0.9 if "--lr-schedule cosine" in cell.row else 0.6
+            cells.keep(cell.path, json.dumps({"command": cell.command, "last": last}))
+
+    monkeypatch.setattr(tuning_images, "run_missing", run)
+    shown = tuning_images.further(tmp_path, ["mixup", "dividemix"], 1)
+    again = [(cell.row, cell.column) for cell in shown if cell.column != tuning_images.FEWER]
+    assert len(shown) == 2 * 13 + len(again)
+    assert sorted(again) == sorted(
+        (f"{method} {trial}", name)
+        for method in ("mixup", "dividemix")
+        for trial in (tuning_images.AS_IT_WAS, "--lr-schedule cosine")
+        for name in tuning_images.NOISES
+    )
+    assert {cell.words[-1] for cell in shown if cell.row == "mixup as it was"} == {"0.02"}
+
+
+def test_images_to_choose_by_are_not_those_reported_on(tuning_images: Any, tmp_path: Path) -> None:
     draws = np.random.default_rng(0)
     images = draws.integers(0, 256, (3300, 4, 4), dtype=np.uint8)
     labels = np.arange(3300) % 10
@@ -123,5 +150,9 @@ def test_images_to_choose_by_are_not_those_reported_on(
         kept_labels = [*arrays["y_train"], *arrays["y_test"]]
     assert not {image.tobytes() for image in kept} & {image.tobytes() for part in reported.values() for image in part}
     assert len({image.tobytes() for image in kept}) == 3000, "and nothing is learned from that chooses"
+    tuning_images.write_others(tmp_path / "fewer.npz", tmp_path / "reported.npz", images, labels, count=1000)
+    with np.load(tmp_path / "fewer.npz") as fewer:
+        assert [image.tobytes() for image in fewer["x_train"]] == [image.tobytes() for image in kept[:1000]]
+        assert [image.tobytes() for image in fewer["x_test"]] == [image.tobytes() for image in kept[2000:]]
     number = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
     assert [number[image.tobytes()] for image in kept] == kept_labels
