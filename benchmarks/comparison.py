@@ -39,11 +39,12 @@ PLUGGED = {"co-teaching-plus": ("none", "simclr", "plr"), "jocor": ("none", "sim
 MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds")
 
 # Epochs that fit. PLReMix: as `plremix clean` plans for 5,000 images. DivideMix: the same warm-up, then as many epochs
-# as take about the same time (guesses in every step are what they cost). Learning rates: `tuning_images.py`.
+# as take about the same time (guesses in every step are what they cost). The others' settings: `tuning_images.py`.
 SMALL_IMAGES = ["--network", "preact-resnet-small", "--weak-view", "crop-flip"]
 STRONG = ["--strong-view", "autoaugment-cifar"]
-DIVIDEMIX = ["--method", "dividemix", "--lr", "0.005", "--batch-size", "16", "--ramp-epochs", "2"]
+DIVIDEMIX = ["--method", "dividemix", "--lr", "0.005", "--lambda-u", "10", "--batch-size", "16", "--ramp-epochs", "2"]
 DIVIDEMIX += ["--epochs", "28", "--warmup-epochs", "20", "--lr-epochs", "25"]
+CO_TEACHING_PLUS = ["--method", "co-teaching-plus", "--lr", "0.0005", "--batch-size", "32"]
 PLANNED = ["--batch-size", "16", "--epochs", "45", "--warmup-epochs", "20", "--finish-epochs", "16"]
 PLANNED += ["--kappa-epochs", "22,24", "--ramp-epochs", "2", "--neighbour-epochs", "38"]
 DATA = {
@@ -53,8 +54,8 @@ DATA = {
 IMAGE_ROWS = {
     "cross-entropy": ["--method", "cross-entropy", "--lr", "0.02", "--batch-size", "32", "--epochs", "40"],
     "cross-entropy, as long": ["--method", "cross-entropy", "--lr", "0.02", "--batch-size", "32", "--epochs", "130"],
-    "mixup": ["--method", "mixup", "--lr", "0.02", "--batch-size", "32", "--epochs", "40"],
-    "co-teaching-plus": ["--method", "co-teaching-plus", "--lr", "0.0005", "--batch-size", "32", "--epochs", "60"],
+    "mixup": ["--method", "mixup", "--lr", "0.02", "--batch-size", "64", "--epochs", "40"],
+    "co-teaching-plus": [*CO_TEACHING_PLUS, "--epochs", "60", "--plus-epoch", "40"],
     "dividemix": [*DIVIDEMIX, "--strong-view", "crop-flip"],
     "dividemix, strong views": [*DIVIDEMIX, *STRONG],
     "plremix": [*STRONG, *PLANNED],
