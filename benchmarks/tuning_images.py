@@ -21,7 +21,7 @@ import gzip
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +113,7 @@ def rates(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
 def further(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
     """Thirteen settings a method on 1,000 images, the best three on more of them, the best of those on other ones."""
 
-    def look(trials: dict[str, Sequence[str]], name: str) -> list[Cell]:
+    def look(trials: Mapping[str, Sequence[str]], name: str) -> list[Cell]:
         cells = [
             Cell("tuning_images_further", f"{method} {trial}", name, 100, _words(folder, method, name, trial))
             for method in methods
@@ -127,12 +127,12 @@ def further(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
         return sorted(trials, key=lambda trial: _last(cells, f"{method} {trial}"), reverse=True)
 
     usual, other = NOISES
-    fewer = look(dict(FURTHER), FEWER)
+    fewer = look(FURTHER, FEWER)
     best = {method: (AS_IT_WAS, *by_last(method, FURTHER[method], fewer)[:3]) for method in methods}
-    more = look(dict(best), usual)
+    more = look(best, usual)
     first = {method: by_last(method, best[method], more)[0] for method in methods}
     ahead = {method: () if trial == AS_IT_WAS else (AS_IT_WAS, trial) for method, trial in first.items()}
-    return [*fewer, *more, *look(dict(ahead), other)]
+    return [*fewer, *more, *look(ahead, other)]
 
 
 def _last(cells: Sequence[Cell], row: str) -> float:
