@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,28 @@ class Cell:
 
 
 def run_missing(cells: Sequence[Cell], jobs: int) -> None:
-    """Run what has no file yet; each in one thread of its own, `jobs` at a time. The same command is run only once."""
-    done = {json.loads(path.read_text())["command"]: path for path in RESULTS.glob("*/*.json")}
+    """Run what has no file yet; each in one thread of its own, `jobs` at a time. What the same code has done already,
+    for another table, is not done again."""
+    done = {}
+    for path in RESULTS.glob("*/*.json"):
+        kept = json.loads(path.read_text())
+        done[kept["command"], kept.get("source")] = path
     missing = [cell for cell in cells if not cell.path.exists()]
     for cell in missing:
-        if cell.command in done:
-            keep(cell.path, done[cell.command].read_text())
+        if (cell.command, source()) in done:
+            keep(cell.path, done[cell.command, source()].read_text())
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(_run, [cell for cell in missing if not cell.path.exists()]))
+
+
+@cache
+def source() -> str:
+    """The last commit of the library, which a cell was made by, with a + where there is more than that."""
+    asked = (["git", "log", "-1", "--format=%h", "--", "src"], ["git", "status", "--porcelain", "--", "src"])
+    commit, changed = (
+        subprocess.run(words, cwd=RESULTS.parents[1], capture_output=True, text=True).stdout.strip() for words in asked
+    )
+    return commit + "+" * bool(changed)
 
 
 def _run(cell: Cell) -> None:
@@ -71,6 +86,7 @@ def _run(cell: Cell) -> None:
     content = {
         "command": cell.command,
         "date": date.today().isoformat(),
+        "source": source(),
         "versions": versions,
         **summary,
     }

@@ -1,8 +1,7 @@
 """Every method and every ablation beside each other: same data, networks, noise and seeds.
 
     python benchmarks/comparison.py methods      # digits, all methods, sym 50 / 80 and asym 40, five seeds
-    python benchmarks/comparison.py ablation     # digits, sym 80: PLReMix with parts swapped; PLR in other methods; three
-                                                 # seeds, ten where PLR and SimCLR are close
+    python benchmarks/comparison.py ablation     # digits, sym 80: PLReMix with parts swapped; PLR in other methods
     python benchmarks/comparison.py images --data-dir DIR   # fashion_small.npz and cifar10_small.npz, one seed
     python benchmarks/comparison.py methods --table         # only the table of what is there
 

@@ -41,7 +41,7 @@ def test_a_finished_cell_is_not_run_again(cells: Any, monkeypatch: pytest.Monkey
     cells.run_missing(grid[:1], jobs=1)
     kept = json.loads(grid[0].path.read_text())
     assert kept["command"] == f"plremix train digits-sym-80 {' '.join(SMALL)} --seed 0"
-    assert kept.keys() >= {"date", "versions", "seconds", "last", "detection"}
+    assert kept.keys() >= {"date", "source", "versions", "seconds", "last", "detection"}
 
     def interrupted(path: Path, text: str) -> None:
         raise KeyboardInterrupt
@@ -52,6 +52,22 @@ def test_a_finished_cell_is_not_run_again(cells: Any, monkeypatch: pytest.Monkey
             cells.run_missing(grid, jobs=1)
     assert json.loads(grid[0].path.read_text()) == kept, "not run again"
     assert not grid[1].path.exists()
+
+
+def test_a_cell_of_another_table_serves_only_if_the_same_code_made_it(
+    cells: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    monkeypatch.setattr(cells, "_run", ran.append)
+    grid = [
+        cells.Cell("grid", row, "sym-80", 0, ("digits-sym-80", "--method", row)) for row in ("elr", "mixup", "jocor")
+    ]
+    for cell, source in zip(grid, (cells.source(), "older"), strict=False):
+        other = cells.Cell("other", cell.row, "sym-80", 0, cell.words)
+        cells.keep(other.path, json.dumps({"command": other.command, "source": source, "last": 0.9}))
+    cells.run_missing(grid, jobs=1)
+    assert grid[0].result()["last"] == 0.9
+    assert ran == grid[1:]
 
 
 def test_tables_are_means_of_the_cells(cells: Any) -> None:

@@ -91,7 +91,17 @@ def test_version_and_recipes(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 0
         assert __version__ in capsys.readouterr().out
     assert main(["recipes"]) == 0
-    assert "digits-asym-40" in capsys.readouterr().out
+    under: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if line.startswith("  "):
+            under[next(reversed(under))].append(line.split()[0])
+        else:
+            under[line.partition(":")[0]] = []
+    rows = ("plr", "simclr", "scl", "flatplr", "queue", "mixture2d", "mixture1d")
+    rows += ("kappa-3", "kappa-2", "kappa-1", "only-y")
+    assert under["digits ablation"] == [f"digits-sym-80-{row}" for row in rows]
+    assert under["digits"] == [f"digits-{noise}" for noise in ("sym-20", "sym-50", "sym-80", "sym-90", "asym-40")]
+    assert under.keys() > {"cifar", "tiny-imagenet", "clothing1m", "webvision", "combination", "ablation", "kappa"}
     assert main(["recipes", "digits-sym-90"]) == 0
     assert "noise_ratio            0.9" in capsys.readouterr().out
 

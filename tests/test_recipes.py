@@ -174,6 +174,15 @@ def test_own_images_keep_the_shape_of_their_schedules() -> None:
     assert teaching.warmup_epochs == teaching.epochs // 2
 
 
+def test_dividemix_and_unicon_on_own_images_go_by_them() -> None:
+    colour, grey = (for_own_images(5000, 10, 32, channels, gpu=False) for channels in (3, 1))
+    for settings, view in ((colour, "crop-flip"), (grey, "crop")):
+        config = own(Path("x.npz"), settings, "dividemix")
+        assert (config.weak_view, config.strong_view) == (view, view), "it learns from what it guesses from"
+    assert own(Path("x.npz"), colour, "unicon").strong_view == "autoaugment-cifar"
+    assert {own(Path("x.npz"), colour, method).lambda_u for method in ("plremix", "dividemix", "unicon")} == {"auto"}
+
+
 def test_small_sets_are_contrasted_before_their_labels_are_learned_by_heart() -> None:
     waits = {
         images: own(Path("x.npz"), for_own_images(images, 10, 32, 3, gpu=False)).waits_with_contrast

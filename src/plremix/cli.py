@@ -434,7 +434,7 @@ def show_recipes(words: Arguments) -> None:
 
 
 def _in_a_line(recipe: recipes.Recipe) -> str:
-    """Method, noise, length, the weight that depends on the noise, and what makes the row."""
+    """Method, noise, length, the weight that depends on the noise, and what makes the row; each said once."""
     config = recipes.build(recipe.name)
     words = [config.method]
     if config.noise != "none":
@@ -444,7 +444,8 @@ def _in_a_line(recipe: recipes.Recipe) -> str:
     words.append(f"{config.epochs} epochs")
     if isinstance(config, CoDivideConfig):
         words.append(f"lambda_u {config.lambda_u}")
-    return ", ".join([*words, *(f"{name} {_shown(value)}" for name, value in recipe.changes.items())])
+    changed = {name: value for name, value in recipe.changes.items() if name != "epochs"}
+    return ", ".join([*words, *(f"{name} {_shown(value) or 'none'}" for name, value in changed.items())])
 
 
 def table(words: Arguments) -> None:

@@ -37,7 +37,7 @@ class Facts(NamedTuple):
     classes: int
     largest_given: float  # share of the images in the largest class, by the given labels
     largest_predicted: float | None = None  # share of them in the most predicted class at the end of the run
-    noise_rate_estimate: float | None = None  # share of the labels that the verdict flags
+    noise_rate_estimate: float | None = None  # share of the labels that seem wrong
 
 
 def examine(config: dict[str, Any], history: History, facts: Facts) -> list[Finding]:
@@ -124,7 +124,7 @@ def _noise(config: dict[str, Any], history: History, facts: Facts) -> Finding | 
     return Finding(
         "too much noise",
         f"{rate:.0%} of the labels look wrong; with {facts.classes} classes blind guessing is wrong for {blind:.0%}. "
-        "Labels as noisy as that carry next to nothing, and no method here can learn from them.",
+        "Labels as noisy as that carry little: what was learned from them may be worth nothing.",
         "look at some of the images with their labels (is the order of the label file right?), and get a few "
         "hundred labels that can be trusted.",
     )

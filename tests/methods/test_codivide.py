@@ -24,6 +24,7 @@ from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide, first_noise_rate
 from plremix.methods.learner import Predictions
 from plremix.methods.splits import (
+    SPLITS,
     Scores,
     Split,
     class_balanced,
@@ -272,8 +273,8 @@ def test_kappa_3_trains_with_few_classes(classes: int, flat: bool) -> None:
     assert finite(method)
 
 
-@pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr"])
-@pytest.mark.parametrize("split", ["mixture1d", "mixture2d", "neighbours"])
+@pytest.mark.parametrize("contrast", ["none", "simclr", "scl", "plr", "plr-queue"])
+@pytest.mark.parametrize("split", list(SPLITS))
 def test_parts_are_swapped_by_name(tiny: LabelledImages, contrast: str, split: str) -> None:
     method = method_on(tiny, small_config(contrast=contrast, split=split))
     seen = {**method.train_epoch(0), **method.train_epoch(1)}
@@ -641,6 +642,13 @@ def test_small_losses_are_as_many_as_labels_seem_right() -> None:
     for split in small_loss(scores, given, small_config(), 0):
         assert int(split.is_clean.sum()) == pytest.approx(int(right.sum()), abs=6)
         assert (split.is_clean == right).float().mean() > 0.95
+
+
+def test_small_losses_stay_as_many_as_after_warm_up_when_labels_are_known_by_heart() -> None:
+    scores, given, _ = scored()
+    by_heart = [one._replace(logits=9 * torch.eye(4)[given], noise_rate=0.25) for one in scores]
+    for split in small_loss(by_heart, given, small_config(), 5):
+        assert split.is_clean.float().mean().item() == pytest.approx(0.75, abs=0.01)
 
 
 def test_a_small_loss_splits_label_counts_for_as_much_as_its_own_network_believes() -> None:

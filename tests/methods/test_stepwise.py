@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -102,6 +103,19 @@ def test_co_teaching_plus_looks_at_disagreements_alone() -> None:
     second = torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
     assert disagreeing([first, second]).tolist() == [1, 2]
     assert disagreeing([first, first]).tolist() == []
+
+
+def test_networks_that_agree_on_a_whole_batch_teach_each_other_nothing_in_co_teaching_plus(
+    tiny: LabelledImages,
+) -> None:
+    method = method_on(tiny, config_of("co-teaching-plus", plus_epoch=0, forget_rate=0.2))
+    same = torch.randn(6, 3, requires_grad=True)
+    for learner in method.learners:
+        learner.forward = lambda images: SimpleNamespace(logits=same)
+    losses = method.losses(torch.arange(6), torch.zeros(6, 1, 8, 8), 0, 0, 1)
+    torch.stack(list(losses.values())).sum().backward()
+    assert [loss.item() for loss in losses.values()] == [0, 0]
+    assert torch.equal(same.grad, torch.zeros(6, 3))
 
 
 @pytest.mark.parametrize("plus_epoch", [None, 1, 2])
@@ -215,6 +229,17 @@ def test_elr_plus_learns_blended_labels_and_blended_targets(tiny: LabelledImages
         assert losses[f"loss_elr_{index}"].item() == pytest.approx(2 * regulariser, abs=1e-5)
 
 
+@pytest.mark.parametrize("method", list(CONFIGS))
+def test_every_method_can_be_pre_trained_by_contrast(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, pretrain="simclr", pretrain_epochs=1))
+    before = [copy.deepcopy(learner.network.backbone.state_dict()) for learner in trained.learners]
+    assert math.isfinite(pretrain(trained, 0))
+    for old, learner in zip(before, trained.learners, strict=True):
+        assert not same_state(old, learner.network.backbone.state_dict())
+    trained.train_epoch(0)
+    assert finite(trained)
+
+
 def test_elr_plus_starts_its_slow_copies_where_pre_training_ended(tiny: LabelledImages) -> None:
     method: ELRPlus = method_on(tiny, config_of("elr-plus", pretrain="simclr", pretrain_epochs=2))
     for epoch in range(2):
@@ -279,7 +304,7 @@ def test_elr_plus_reaches_its_weight_and_its_slowness_bit_by_bit(tiny: LabelledI
     assert by_epochs._momentum(2, 4, 10) == pytest.approx(0.9 * weight)
     assert by_epochs._momentum(7, 0, 10) == 0.9
     by_steps: ELRPlus = method_on(tiny, config_of("elr-plus", epochs=10, ema_epochs=0, ema=0.9))
-    assert [by_steps._momentum(0, step, 10) for step in (0, 1, 2)] == pytest.approx([1 / 2, 2 / 3, 3 / 4])
+    assert [by_steps._momentum(0, step, 10) for step in (0, 1, 2)] == pytest.approx([0, 1 / 2, 2 / 3])
     assert by_steps._momentum(1, 5, 10) == 0.9
     usual: ELRPlus = method_on(tiny, config_of("elr-plus", epochs=200))
     assert usual._momentum(113, 9, 10) == pytest.approx(0.997)

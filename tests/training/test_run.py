@@ -49,6 +49,12 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, epochs: int, error: type[BaseExc
     monkeypatch.setattr(run_module._Run, "_epoch", epoch)
 
 
+@pytest.mark.parametrize("contrast", ["none", "plr"])
+def test_the_summary_says_whether_anything_was_contrasted(contrast: str, tmp_path: Path, tiny_file: Path) -> None:
+    summary = train(small_config(data=str(tiny_file), contrast=contrast), tmp_path / "run")
+    assert summary["contrasted"] == (contrast == "plr")
+
+
 @pytest.mark.parametrize("make", [small_config, small_cross_entropy])
 def test_a_finished_run_leaves_every_file_it_promises(tmp_path: Path, tiny_file: Path, make: Any) -> None:
     config, out = make(data=str(tiny_file)), tmp_path / "run"

@@ -184,8 +184,8 @@ class CoDivide:
                 for out, fine in zip(outputs, usable, strict=True)
             ]
         return [
-            Scores(out.logits, out.embeddings, self.prototypes[index], tuple(past[index] for past in self.past))
-            for index, out in enumerate(outputs)
+            Scores(out.logits, out.embeddings, prototypes, tuple(past[index] for past in self.past), self.noise_rate)
+            for index, (out, prototypes) in enumerate(zip(outputs, self.prototypes, strict=True))
         ]
 
     # --- warm-up: cross-entropy on a weak view, contrast with every other sample on two strong ones ---

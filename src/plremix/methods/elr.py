@@ -115,7 +115,7 @@ class ELRPlus(ELR):
         if config.ema_epochs is None:  # published: full after 114 of 200 epochs
             return config.ema * slow_start(passed / config.epochs, 0.57)
         if config.ema_epochs == 0:
-            return min(1 - 1 / (epoch * steps + step + 2), config.ema)
+            return min(1 - 1 / (epoch * steps + step + 1), config.ema)
         return config.ema * slow_start(passed, config.ema_epochs)
 
     def state_dict(self) -> dict[str, Any]:

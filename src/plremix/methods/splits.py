@@ -41,6 +41,7 @@ class Scores(NamedTuple):
     embeddings: Tensor  # (N, d)
     prototypes: Tensor  # (C, d)
     past: tuple[Tensor, ...] = ()  # (N, 2) each: both losses of the epochs before, scaled to 0..1
+    noise_rate: float | None = None  # share of the labels that the first split found wrong, once there was one
 
 
 class Split(NamedTuple):
@@ -141,8 +142,10 @@ def _spread(graphs: Sequence[Neighbours], labels: Tensor, classes: int, config: 
 
 
 def small_loss(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
-    """As many of the smallest losses as there seem to be right labels (Co-teaching's rule for the whole set)."""
-    rate = estimated_rate([one.logits for one in scores], labels)
+    """As many of the smallest losses as there seemed to be right labels after warm-up (Co-teaching's rule for the whole
+    set): later on networks know wrong labels by heart, and would find more and more of them right."""
+    known = scores[0].noise_rate
+    rate = estimated_rate([one.logits for one in scores], labels) if known is None else known
     splits = []
     for one in scores:
         losses = torch.nan_to_num(_classifier_loss(one, labels), nan=torch.inf)

@@ -248,7 +248,9 @@ class _Run:
         largest = float(np.bincount(verdict.predicted).max() / len(self.data))
         doubts = getattr(self.config, "benefit_of_doubt", False)  # others name whom they speak against
         found["unnamed"] = rate - judged if doubts and rate - judged >= UNNAMED else 0.0
-        summary = {**self._summary("done", largest, judged), "noise_rate_estimate": rate, **found}
+        found["contrasted"] = any("loss_contrast" in line for line in self.history)
+        sure = min(rate, judged)  # early networks know little, late ones may contradict too many: the doctor asks both
+        summary = {**self._summary("done", largest, sure), "noise_rate_estimate": rate, **found}
         collapsed = largest >= ONE_CLASS > facts_of(self.data).largest_given
         self.folder.write_labels(self.data, verdict, trusted=not collapsed)
         write_report(self.folder.report, self.config.as_dict(), summary, self.history, self.data, verdict, details)
