@@ -73,7 +73,7 @@ def methods(chosen: argparse.Namespace) -> list[Cell]:
     rows["cross-entropy, distorted"] = ["--method", "cross-entropy", "--weak-view", "distort"]  # by `tuning.py`
     return [
         Cell("methods", row, noise, seed, (f"digits-{noise}", *flags))
-        for seed in range(10, 15)  # 10 to 12 had been seen before PLReMix's last change (neighbours' votes), 14 had not
+        for seed in range(10, 15)  # PLReMix had been run on them once before its last change, the neighbours' votes
         for row, flags in rows.items()
         for noise in ("sym-50", "sym-80", "asym-40")
     ]
