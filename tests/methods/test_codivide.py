@@ -293,11 +293,15 @@ def test_parts_are_swapped_by_name(tiny: LabelledImages, contrast: str, split: s
         {"neighbour_epochs": 0, "split": "neighbours"},
     ],
 )
-def test_options_of_the_paper_train_too(tiny: LabelledImages, changes: dict) -> None:
-    method = method_on(tiny, small_config(**changes))
-    method.train_epoch(0)
-    method.train_epoch(1)
+def test_options_of_the_paper_train_too_and_change_something(changes: dict) -> None:
+    data = arrays.from_arrays(blobs(count=80, classes=6))  # with three classes hardly a pair is left to repel
+    others = {name: value for name, value in changes.items() if name == "split"}
+    usual, method = (method_on(data, small_config(**each)) for each in (others, changes))
+    for epoch in range(3):
+        usual.train_epoch(epoch)
+        method.train_epoch(epoch)
     assert finite(method)
+    assert not same_state(usual.state_dict(), method.state_dict())
 
 
 def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: LabelledImages) -> None:
