@@ -36,8 +36,8 @@ ABLATION = {  # row: recipe suffix
     "only y": "-only-y",
 }
 PLUGGED = {"co-teaching-plus": ("none", "simclr", "plr"), "jocor": ("none", "simclr", "plr")}
-CLOSEST = ("unicon", "plremix")  # at sym-80, where five seeds cannot tell
-CLOSE = ("PLR", "SimCLR", "co-teaching-plus with simclr", "co-teaching-plus with plr")  # three seeds cannot tell
+CLOSE_METHODS = ("unicon", "plremix")  # at sym-80, where five seeds cannot tell
+CLOSE_ROWS = ("PLR", "SimCLR", "co-teaching-plus with simclr", "co-teaching-plus with plr")  # three seeds cannot tell
 MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds")
 
 # Epochs that fit. PLReMix: as `plremix clean` plans for 5,000 images. DivideMix: the same warm-up, then as many epochs
@@ -77,7 +77,7 @@ def methods(chosen: argparse.Namespace) -> list[Cell]:
         for seed in range(10, 20)  # PLReMix had been run on 10 to 14 once before its last change, the neighbours' votes
         for row, flags in rows.items()
         for noise in ("sym-50", "sym-80", "asym-40")
-        if seed < 15 or (row in CLOSEST and noise == "sym-80")
+        if seed < 15 or (row in CLOSE_METHODS and noise == "sym-80")
     ]
 
 
@@ -93,7 +93,7 @@ def ablation(chosen: argparse.Namespace) -> list[Cell]:
         Cell("ablation", row, "sym-80", seed, tuple(words))
         for seed in range(10)
         for row, words in rows.items()
-        if seed < 3 or row in CLOSE
+        if seed < 3 or row in CLOSE_ROWS
     ]
 
 

@@ -15,12 +15,14 @@ from helpers import blobs, small_config, small_cross_entropy
 from plremix.cli import main
 from plremix.config import Config
 from plremix.doctor import Facts, examine
+from plremix.methods.stepwise import Stepwise
 from plremix.training import train
 
 LONG = {"epochs": 14, "lr_epochs": (), "batch_size": 16}  # more than 200 steps of 240 images
 
 
 def findings(folder: Path, values: dict[str, np.ndarray], make: Any = small_cross_entropy, **changes: Any) -> list[str]:
+    folder.mkdir(exist_ok=True)
     np.savez(folder / "data.npz", **values)
     config: Config = make(data=str(folder / "data.npz"), **changes)
     summary = train(config, folder / "run")
@@ -58,11 +60,13 @@ def test_a_clean_side_that_shrank_to_nothing(tmp_path: Path) -> None:
     assert "clean side empty" in findings(tmp_path, blobs(count=240), small_config, **changes)
 
 
-def test_noise_beyond_what_can_be_carried(tmp_path: Path) -> None:
+def test_noise_beyond_what_can_be_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = blobs(count=960, classes=20)
     values["y_train"] = np.random.default_rng(1).integers(0, 20, 960)
     changes = {"epochs": 6, "lr_epochs": (), "batch_size": 16, "lr": 0.005}
-    assert findings(tmp_path, values, **changes) == ["too much noise"]
+    assert findings(tmp_path / "both", values, **changes) == ["too much noise"]
+    monkeypatch.setattr(Stepwise, "noise_rate_estimate", lambda self, named: 0.5)
+    assert findings(tmp_path / "flagged", values, **changes) == [], "late networks alone may contradict too many"
 
 
 def test_a_contrast_without_negative_pairs(tmp_path: Path) -> None:

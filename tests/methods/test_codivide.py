@@ -653,6 +653,9 @@ def test_small_losses_stay_as_many_as_after_warm_up_when_labels_are_known_by_hea
     by_heart = [one._replace(logits=9 * torch.eye(4)[given], noise_rate=0.25) for one in scores]
     for split in small_loss(by_heart, given, small_config(), 5):
         assert split.is_clean.float().mean().item() == pytest.approx(0.75, abs=0.01)
+    untrained = [one._replace(noise_rate=0.75) for one in scores]  # what networks say that have learned nothing yet
+    for split in small_loss(untrained, given, small_config(warmup_epochs=0), 5):
+        assert split.is_clean.float().mean().item() == pytest.approx(0.6, abs=0.05)
 
 
 def test_a_small_loss_splits_label_counts_for_as_much_as_its_own_network_believes() -> None:

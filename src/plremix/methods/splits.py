@@ -143,8 +143,9 @@ def _spread(graphs: Sequence[Neighbours], labels: Tensor, classes: int, config: 
 
 def small_loss(scores: Sequence[Scores], labels: Tensor, config: CoDivideConfig, epoch: int) -> list[Split]:
     """As many of the smallest losses as there seemed to be right labels after warm-up (Co-teaching's rule for the whole
-    set): later on networks know wrong labels by heart, and would find more and more of them right."""
-    known = scores[0].noise_rate
+    set): later on networks know wrong labels by heart, and would find more and more of them right. Where there was no
+    warm-up, the first estimate is worth nothing, and each epoch makes its own."""
+    known = scores[0].noise_rate if config.warmup_epochs else None
     rate = estimated_rate([one.logits for one in scores], labels) if known is None else known
     splits = []
     for one in scores:
