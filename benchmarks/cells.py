@@ -138,6 +138,12 @@ def as_csv(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
+def mean_last(cells: Sequence[Cell], row: str) -> float:
+    """Last of a row, over its columns and seeds; 0 of one that has not been run."""
+    values = [result["last"] for cell in cells if cell.row == row and (result := cell.result()) is not None]
+    return statistics.mean(values) if values else 0.0
+
+
 def _values(cells: Sequence[Cell], row: str, column: str, measure: str) -> list[float]:
     done = [cell.result() for cell in cells if (cell.row, cell.column) == (row, column)]
     values = [_value(result, measure) for result in done if result is not None]

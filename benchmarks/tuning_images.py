@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from cells import RESULTS, Cell, markdown, run_missing
+from cells import RESULTS, Cell, markdown, mean_last, run_missing
 from comparison import SMALL_IMAGES
 from PIL import Image
 
@@ -124,7 +124,7 @@ def further(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
         return cells
 
     def by_last(method: str, trials: Sequence[str], cells: Sequence[Cell]) -> list[str]:
-        return sorted(trials, key=lambda trial: _last(cells, f"{method} {trial}"), reverse=True)
+        return sorted(trials, key=lambda trial: mean_last(cells, f"{method} {trial}"), reverse=True)
 
     usual, other = NOISES
     fewer = look(FURTHER, FEWER)
@@ -133,11 +133,6 @@ def further(folder: Path, methods: Sequence[str], jobs: int) -> list[Cell]:
     first = {method: by_last(method, best[method], more)[0] for method in methods}
     ahead = {method: () if trial == AS_IT_WAS else (AS_IT_WAS, trial) for method, trial in first.items()}
     return [*fewer, *more, *look(ahead, other)]
-
-
-def _last(cells: Sequence[Cell], row: str) -> float:
-    results = [cell.result() for cell in cells if cell.row == row]
-    return sum(result["last"] for result in results if result)
 
 
 def _words(folder: Path, method: str, name: str, trial: str) -> tuple[str, ...]:
@@ -150,9 +145,14 @@ def _words(folder: Path, method: str, name: str, trial: str) -> tuple[str, ...]:
 
 
 def fashion(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    images = gzip.decompress((folder / "train-images-idx3-ubyte.gz").read_bytes())[16:]
-    labels = gzip.decompress((folder / "train-labels-idx1-ubyte.gz").read_bytes())[8:]
-    return np.frombuffer(images, np.uint8).reshape(-1, 28, 28), np.frombuffer(labels, np.uint8)
+    return idx(folder / "train-images-idx3-ubyte.gz").reshape(-1, 28, 28), idx(folder / "train-labels-idx1-ubyte.gz")
+
+
+def idx(file: Path) -> np.ndarray:
+    """The bytes of MNIST's format, compressed or not, without the head: four, and four for each dimension."""
+    content = file.read_bytes()
+    content = gzip.decompress(content) if file.suffix == ".gz" else content
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * content[3])
 
 
 def cifar10(package: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ are chosen on images that nothing is reported on."""
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import sys
@@ -129,6 +130,14 @@ def tuning_images(cells: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return tuning_images
 
 
+@pytest.fixture
+def tuning_own(tuning_images: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delitem(sys.modules, "tuning_own", raising=False)
+    import tuning_own
+
+    return tuning_own
+
+
 def test_images_have_sixteen_trials_a_method_and_the_best_are_looked_at_again(
     cells: Any, tuning_images: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -183,3 +192,57 @@ def test_images_to_choose_by_are_not_those_reported_on(tuning_images: Any, tmp_p
         assert [image.tobytes() for image in fewer["x_test"]] == [image.tobytes() for image in kept[2000:]]
     number = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
     assert [number[image.tobytes()] for image in kept] == kept_labels
+
+
+def test_own_images_have_as_many_trials_as_other_methods_and_the_best_are_looked_at_again(
+    cells: Any, tuning_images: Any, tuning_own: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert len(set(tuning_own.TRIALS)) == len(tuning_images.TRIALS["mixup"]) + len(tuning_images.FURTHER["mixup"])
+    # the mean of both sets decides: a trial that is the best on one alone is not among the best
+    promise = {
+        "--beta 4": (0.7, 0.9),
+        "--lr 0.1": (0.8, 0.7),
+        "--guess step": (0.6, 0.8),
+        "--contrast none": (0.9, 0.2),
+    }
+    ran = []
+
+    def run(missing: Any, jobs: int) -> None:
+        for cell in missing:
+            ran.append(cell)
+            last = promise.get(cell.row, (0.5, 0.5))["mnist" in cell.column]
+            cells.keep(cell.path, json.dumps({"command": cell.command, "last": last}))
+
+    monkeypatch.setattr(tuning_own, "run_missing", run)
+    shown = tuning_own.trials(tmp_path, 1)
+    assert shown == ran
+    assert len({cell.path for cell in shown}) == len(shown) == 16 * 2 + 4 * 2
+    again = {cell.row for cell in shown if "2,000" in cell.column}
+    assert again == {tuning_own.AS_IT_WAS, "--beta 4", "--lr 0.1", "--guess step"}
+    assert {cell.seed for cell in shown} == {100}
+
+
+def test_emoji_to_choose_by_are_not_other_drawings_of_those_to_learn_from(tuning_own: Any, tmp_path: Path) -> None:
+    groups = np.arange(1600).repeat(4)
+    images = np.arange(6400, dtype=np.uint16).view(np.uint8).reshape(-1, 2, 1)
+    tuning_own.write_set(tmp_path, "emoji sym-45", images, groups % 9, groups)
+
+    def numbers(pixels: np.ndarray) -> list[int]:
+        return pixels.reshape(-1, 2).copy().view(np.uint16).ravel().tolist()
+
+    with np.load(tmp_path / "emoji-2000.npz") as more, np.load(tmp_path / "emoji-1000.npz") as fewer:
+        train, test = numbers(more["x_train"]), numbers(more["x_test"])
+        assert (len(set(train)), len(set(test))) == (2000, 1000)
+        assert not {number // 4 for number in train} & {number // 4 for number in test}
+        assert more["y_train"].tolist() == [number // 4 % 9 for number in train]
+        assert numbers(fewer["x_train"]) == train[:1000]
+        assert numbers(fewer["x_test"]) == test
+
+
+def test_images_in_the_format_of_mnist_are_read(tuning_images: Any, tmp_path: Path) -> None:
+    pixels = np.arange(24, dtype=np.uint8)
+    content = bytes([0, 0, 8, 3, *(0, 0, 0, 2), *(0, 0, 0, 3), *(0, 0, 0, 4)]) + pixels.tobytes()
+    (tmp_path / "plain").write_bytes(content)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(content))
+    assert tuning_images.idx(tmp_path / "plain").tolist() == pixels.tolist()
+    assert tuning_images.idx(tmp_path / "packed.gz").tolist() == pixels.tolist()
