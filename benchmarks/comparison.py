@@ -59,7 +59,7 @@ IMAGE_ROWS = {
     "mixup": ["--method", "mixup", "--lr", "0.02", "--batch-size", "64", "--epochs", "40"],
     "co-teaching-plus": [*CO_TEACHING_PLUS, "--epochs", "60", "--plus-epoch", "40"],
     "dividemix": [*DIVIDEMIX, "--strong-view", "crop-flip"],
-    "dividemix, strong views": [*DIVIDEMIX, *STRONG],
+    "dividemix, strong views": [*DIVIDEMIX, *STRONG, "--learned-view", "strong"],
     "plremix": [*STRONG, *PLANNED],
 }
 # What the contrast is worth: PLReMix contrasts where many labels seem wrong, as on Fashion-MNIST, and not on CIFAR-10.

@@ -78,7 +78,7 @@ START_FURTHER: dict[str, recipes.Settings] = {
     "co-teaching": {"lr": 0.001},
     "co-teaching-plus": {"batch_size": 64},
     "jocor": {"forget_epochs": 8},
-    "dividemix": {"lambda_u": "auto"},
+    "dividemix": {"lambda_u": "auto", "strong_view": "crop", "learned_view": "strong"},
     "elr": {"weak_view": "crop"},
     "elr-plus": {"weak_view": "crop"},
     "unicon": {"beta": 4.0},

@@ -41,7 +41,8 @@ START = {
     "mixup": ("--batch-size 32 --epochs 40", "0.02"),
     "co-teaching-plus": ("--batch-size 32 --epochs 60", "0.0005"),
     "dividemix": (
-        "--batch-size 16 --ramp-epochs 2 --epochs 28 --warmup-epochs 20 --lr-epochs 25 --strong-view crop-flip",
+        "--batch-size 16 --ramp-epochs 2 --epochs 28 --warmup-epochs 20 --lr-epochs 25 --strong-view crop-flip"
+        " --learned-view strong",
         "0.005",
     ),
 }

@@ -37,7 +37,7 @@ TRIALS = (
     *("--noisy-batch same", "--neighbour-votes 0.5", "--finish-epochs 8", "--weight-decay 0.005", "--batch-size 32"),
 )
 # What the trials began with, whatever the recipe has by them.
-START = ["--network", "preact-resnet-small"]
+START = ["--network", "preact-resnet-small", "--neighbour-votes", "0"]
 SETS = {  # noise, and the views that `plremix clean` takes for images of that kind
     "emoji sym-45": ["--noise-ratio", "0.45", "--weak-view", "crop-flip", "--strong-view", "autoaugment-cifar"],
     "mnist sym-80": ["--noise-ratio", "0.8", "--weak-view", "crop", "--strong-view", "distort"],

@@ -97,6 +97,12 @@ def test_the_cosines_are_those_of_pytorch() -> None:
     assert [whole.learning_rate(epoch) for epoch in (0, 20, 40)] == pytest.approx([0.02, 0.0101, 0.0002])
 
 
+def test_co_teaching_plus_is_told_when_it_begins() -> None:
+    with pytest.raises(InputError, match="--plus-epoch must be given"):
+        from_dict({"method": "co-teaching-plus"})
+    assert from_dict({"method": "co-teaching"}).as_dict()["plus_epoch"] is None
+
+
 def test_adams_first_momentum_falls_with_the_learning_rate() -> None:
     config = CoTeachingConfig(epochs=200, lr_epochs=(80,), late_beta1=0.1)
     assert [config.beta1(epoch) for epoch in (0, 79, 80, 199)] == [0.9, 0.9, 0.1, 0.1]

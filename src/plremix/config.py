@@ -409,6 +409,8 @@ class CoTeachingConfig(SmallLossConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.plus_epoch is None or self.plus_epoch >= 0, "--plus-epoch", self.plus_epoch, "0 or more")
+        never = self.method == "co-teaching-plus" and self.plus_epoch is None
+        _require(not never, "--plus-epoch", self.plus_epoch, "given: without it Co-teaching+ is Co-teaching")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -520,8 +522,9 @@ class CoDivideConfig(Config):
     """MixUp draws its share from Beta(beta, beta)."""
     clean_threshold: float = 0.5  # published code
     """A sample is clean if its probability is above this."""
-    learned_view: Literal["strong", "guessed"] = "strong"  # published code; DivideMix: guessed
-    """Whether images are learned from in strong views or in weak ones, which labels are guessed from in every step."""
+    learned_view: Literal["strong", "weak", "guessed"] = "strong"  # published code; DivideMix: guessed
+    """Whether images are learned from in strong views, in further weak ones, or in the very ones that their labels are
+    guessed from."""
     noisy_batch: Literal["same", "by-share", "proportional"] = "same"  # published code; UNICON: by-share
     """Noisy samples of a step: as many as clean ones (same), half of that over the clean side's share of the data, at
     most four times as many (by-share), or what their own share is, at most half of the batch (proportional)."""
@@ -537,7 +540,7 @@ class CoDivideConfig(Config):
     """Weight of whole clusters' votes beside the neighbourhood in --split neighbours."""
     neighbour_epochs: int = 300  # ours: three quarters of the run
     """Epoch by which the networks' own predictions have taken over from the neighbourhood, bit by bit."""
-    neighbour_votes: float = 0.0  # ours: on for the digits
+    neighbour_votes: float = 0.0  # ours: on for digits and own images
     """What each label among a sample's nearest counts for, as evidence of its class beside networks and neighbourhood,
     from 0 (nothing) to 1 (as if all were independent)."""
     benefit_of_doubt: bool = False  # ours: on for own images, which may be hard

@@ -538,11 +538,37 @@ def learned_images(method: CoDivide) -> tuple[dict[str, Tensor], list[Tensor], T
 
 
 def test_dividemix_learns_from_the_views_that_it_guesses_from(tiny: LabelledImages) -> None:
-    for learned_view in ("guessed", "strong"):
+    for learned_view in ("guessed", "weak", "strong"):
         config = small_config(beta=1e-4, contrast="none", learned_view=learned_view)  # the share is all but 1
         _, (weak1, weak2), learned = learned_images(method_on(tiny, config))
         expected = torch.cat([weak1[:8], weak2[:8], weak1[8:], weak2[8:]])
         assert torch.allclose(learned, expected, atol=1e-3) == (learned_view == "guessed")
+
+
+@pytest.mark.parametrize("guess", ["step", "epoch"])
+def test_further_weak_views_to_learn_from_leave_the_strong_ones_to_the_contrast(
+    tiny: LabelledImages, guess: str
+) -> None:
+    split = Split(torch.arange(60) < 30, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
+
+    def views(**settings: Any) -> tuple[Tensor, list[Tensor]]:
+        config = small_config(beta=1e-4, guess=guess, **settings)
+        method, learned = method_on(tiny, config), []
+        method.guesses = [torch.zeros(60, 3)] * 2
+        forward = method.learners[0].forward
+        method.learners[0].forward = lambda images: learned.append(images) or forward(images)
+        step = next(method.steps(0, split, 1, contrasts=settings["contrast"] != "none"))
+        return learned[0], step.strong
+
+    plain, none = views(learned_view="weak", contrast="none", strong_view="distort")
+    weak, _ = views(learned_view="strong", contrast="none", strong_view="crop")
+    assert torch.equal(plain, weak), "as if the strong views were weak ones"
+    assert none == []
+    learned, (first, second) = views(learned_view="weak", contrast="plr", weak_view="plain", strong_view="distort")
+    _, (third, _) = views(learned_view="strong", contrast="plr", weak_view="plain", strong_view="plain")
+    assert torch.allclose(learned[:8], third[:8], atol=1e-3), "images as they are"
+    assert not torch.allclose(first, third, atol=1e-3)
+    assert not torch.allclose(first, second, atol=1e-3)
 
 
 def test_the_noisy_side_can_be_left_to_blend_in(tiny: LabelledImages) -> None:

@@ -187,6 +187,36 @@ def test_the_queues_encoder_starts_where_pre_training_ended(tiny: LabelledImages
             assert same == (epoch == 1)
 
 
+def test_the_queues_encoder_starts_where_warm_up_ended(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = method_on(tiny, small_config(contrast="plr-queue", warmup_epochs=2))
+    for epoch in range(2):
+        method.train_epoch(epoch)
+    warm = [copy.deepcopy(learner.network.state_dict()) for learner in method.learners]
+    started = []
+    real = Contrast.__call__
+
+    def watched(self: Contrast, *given: Any) -> Any:
+        if not len(self.queue.rows):
+            started.append(same_state(self.queue.encoder.state_dict(), warm[method.contrasts.index(self)]))
+        return real(self, *given)
+
+    monkeypatch.setattr(Contrast, "__call__", watched)
+    method.train_epoch(2)
+    assert started == [True, True]
+
+
+@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
+def test_all_processes_end_an_epoch_with_the_same_queue(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Config]
+) -> None:
+    """What the statistics of its encoder come from are the networks', which are each process's own until then."""
+    shared = []
+    monkeypatch.setattr("plremix.methods.contrasts.share_statistics", shared.append)
+    method = method_on(tiny, make(contrast="plr-queue", warmup_epochs=0))
+    method.train_epoch(0)
+    assert shared == [contrast.queue.encoder for contrast in method.contrasts]
+
+
 def test_a_run_that_stops_after_pre_training_goes_on_without_it(tmp_path: Path, tiny_file: Path) -> None:
     config = small_cross_entropy(data=str(tiny_file), pretrain="simclr", pretrain_epochs=2, epochs=2)
     train(config, tmp_path / "whole")
@@ -208,17 +238,29 @@ def test_a_run_that_stops_after_pre_training_goes_on_without_it(tmp_path: Path, 
 
 
 def test_the_weight_of_the_noisy_side_follows_the_noise(tiny: LabelledImages) -> None:
-    assert [weight_for(rate) for rate in (0.0, 0.18, 0.45, 0.6, 0.72, 0.81, 0.95)] == pytest.approx(
+    assert [weight_for(rate, 10) for rate in (0.0, 0.18, 0.45, 0.6, 0.72, 0.81, 0.95)] == pytest.approx(
         [0, 0, 25, 25, 25, 50, 50]
     )
+    assert weight_for(0.45, 100) == pytest.approx(150), "the paper's for CIFAR-100"
+    assert 200 <= weight_for(0.5, 200) <= 300, "the paper's for Tiny-ImageNet, 50 and 80 %"
+    assert weight_for(0.45, 2) == weight_for(0.45, 10)
     method: CoDivide = method_on(tiny, small_config(lambda_u="auto"))
     for epoch in range(2):
         metrics = method.train_epoch(epoch)
     assert 0 < method.noise_rate == metrics["noise_rate_after_warmup"] < 1
-    assert metrics["lambda_u"] == weight_for(method.noise_rate)
+    assert metrics["lambda_u"] == weight_for(method.noise_rate, 3)
     told = method_on(tiny, small_config(lambda_u=7.0))
     told.train_epoch(0)
     assert told.train_epoch(1)["lambda_u"] == 7.0
+
+
+def test_without_warm_up_the_first_split_does_not_set_the_weight_for_good(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter((0.81, 0.45, 0.0))
+    monkeypatch.setattr("plremix.methods.codivide.first_noise_rate", lambda *given: next(seen))
+    method = method_on(tiny, small_config(lambda_u="auto", warmup_epochs=0))
+    assert [method.train_epoch(epoch)["lambda_u"] for epoch in range(3)] == pytest.approx([50, 25, 0])
 
 
 def test_unicon_contrasts_the_noisy_side_alone(tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch) -> None:

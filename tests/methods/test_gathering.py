@@ -1,4 +1,5 @@
-"""A loss over gathered rows has, after averaging over processes, the gradient of the loss over the whole batch."""
+"""A loss over gathered rows has, after averaging over processes, the gradient of the loss over the whole batch; and
+after an epoch all processes have the same statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from plremix.losses import contrastive_loss
-from plremix.methods.gathering import gather_rows
+from plremix.methods.gathering import gather_rows, share_statistics
 
 
 def rows() -> torch.Tensor:
@@ -22,6 +23,11 @@ def work(rank: int, folder: str) -> None:
     loss = contrastive_loss(gather_rows(rows()[rank * 3 : rank * 3 + 3] * scale))
     loss.backward()
     dist.all_reduce(scale.grad)
+    norm = torch.nn.BatchNorm2d(2)
+    norm(torch.full((3, 2, 1, 1), 10.0 * rank + 10))
+    share_statistics(norm)
+    if rank == 1:
+        torch.save(norm.state_dict(), f"{folder}/norm.pt")
     if rank == 0:
         torch.save({"loss": loss.detach(), "gradient": scale.grad / 2}, f"{folder}/result.pt")
     dist.destroy_process_group()
@@ -35,6 +41,8 @@ def test_two_processes_give_the_gradient_of_one(tmp_path: Path) -> None:
     loss.backward()
     assert torch.allclose(result["loss"], loss)
     assert torch.allclose(result["gradient"], scale.grad)
+    norm = torch.load(tmp_path / "norm.pt", weights_only=True)
+    assert norm["running_mean"].tolist() == [1.0, 1.0], "a tenth of what the first process saw"
 
 
 def test_one_process_gets_its_own_rows_back() -> None:

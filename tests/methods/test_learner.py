@@ -1,11 +1,18 @@
-"""A learner's running mean of weights is that mean, and it is what predicts, is saved and goes on after a stop."""
+"""A learner's running mean of weights is that mean, and it is what predicts, is saved and goes on after a stop; what an
+epoch has no use for stays as it is."""
 
 from __future__ import annotations
 
-import torch
-from helpers import method_on, same_state, small_config
+from collections.abc import Callable
 
+import pytest
+import torch
+from helpers import method_on, same_state, small_config, small_cross_entropy
+from lightning_fabric import Fabric
+
+from plremix.config import Config
 from plremix.data.dataset import LabelledImages
+from plremix.methods.pretraining import pretrain
 
 
 def test_without_averaging_what_learns_predicts(tiny: LabelledImages) -> None:
@@ -38,3 +45,26 @@ def test_shown_weights_are_the_running_mean_and_predict(tiny: LabelledImages) ->
     again.load_state_dict(learner.state_dict())
     assert again.steps == learner.steps == 29
     assert same_state(again.shown.state_dict(), learner.shown.state_dict())
+
+
+@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
+def test_among_several_processes_too_weight_decay_leaves_unused_heads_alone(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Config]
+) -> None:
+    config = make(contrast="none", pretrain="simclr", pretrain_epochs=1, weight_decay=0.1, warmup_epochs=1)
+    method = method_on(tiny, config)
+    monkeypatch.setattr(Fabric, "world_size", 2)  # then every parameter gets a gradient, of 0 if no loss uses it
+    network = method.networks[0]
+
+    def heads() -> list[torch.Tensor]:
+        return [network.classifier.weight.detach().clone(), network.projector[0].weight.detach().clone()]
+
+    start = heads()
+    pretrain(method, 0)
+    before = heads()
+    assert torch.equal(before[0], start[0])
+    assert not torch.equal(before[1], start[1])
+    method.train_epoch(0)
+    after = heads()
+    assert not torch.equal(after[0], before[0])
+    assert torch.equal(after[1], before[1])

@@ -32,7 +32,8 @@ STEPWISE = [name for name in CONFIGS if name not in ("plremix", "dividemix", "un
 def config_of(method: str, **changes: Any) -> Config:
     kind = config_class(method)
     known = set(kind.__dataclass_fields__)
-    return kind(**{key: value for key, value in {**SMALL, "method": method, **changes}.items() if key in known})
+    plus = {"plus_epoch": 1} if method == "co-teaching-plus" else {}
+    return kind(**{key: value for key, value in {**SMALL, "method": method, **plus, **changes}.items() if key in known})
 
 
 def finite(method: Any) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from plremix.config import Config
 from plremix.data.augment import VIEWS, View, multi_crop
 from plremix.losses import contrast_with_stats, likely_classes, reliable_negatives
-from plremix.methods.gathering import gather_rows
+from plremix.methods.gathering import gather_rows, share_statistics
 from plremix.methods.learner import Learner
 
 Stats = dict[str, Tensor]
@@ -55,7 +55,7 @@ class Contrast:
         self.queue = Queue(config, learner, labels.device) if config.contrast == "plr-queue" else None
 
     def start_copies(self) -> None:
-        """The network was pre-trained: its slow copy starts there."""
+        """The slow copy of a network that has been trained without it starts there."""
         if self.queue is not None:
             self.queue.encoder.load_state_dict(self.learner.network.state_dict())
 
@@ -63,6 +63,10 @@ class Contrast:
         """Where an epoch has samples of its own, nothing is known of those that were queued before."""
         if self.queue is not None and self.config.epoch_images:
             self.queue.clear()
+
+    def finish_epoch(self) -> None:
+        if self.queue is not None:
+            share_statistics(self.queue.encoder)
 
     def __call__(
         self, strong: Sequence[Tensor], mine: Tensor, class_scores: Tensor, epoch: int

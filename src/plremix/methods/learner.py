@@ -14,7 +14,7 @@ from torch import Tensor
 from plremix.config import Config
 from plremix.data.files import Images
 from plremix.data.loading import Loader
-from plremix.methods.gathering import gather_rows
+from plremix.methods.gathering import gather_rows, share_statistics
 from plremix.networks import Architecture, Network, build_network, load_backbone, starting_weights
 from plremix.randomness import generator
 
@@ -70,7 +70,7 @@ class Learner:
         module: Any = torch.compile(self.network) if config.compile else self.network
         self.forward, self.optimizer = fabric.setup(module, optimizer)
         self.waiting: list[Tensor] = []  # terms of a step whose gradient is not taken yet
-        self.projects = True
+        self.unused: list[torch.nn.Module] = []  # heads that the epoch's losses leave out
         self.averaging, self.steps, self.shown = config.averaging, 0, self.network
         if self.averaging:
             self.shown = copy.deepcopy(self.network).requires_grad_(False)
@@ -84,10 +84,11 @@ class Learner:
             parts += out.embeddings.chunk(len(group))
         return torch.stack(parts, dim=1)
 
-    def start_epoch(self, learning_rate: float, *, projects: bool = True) -> None:
-        """`projects`: whether the epoch's losses use the projector."""
+    def start_epoch(self, learning_rate: float, *, classifies: bool = True, projects: bool = True) -> None:
+        """Which heads the epoch's losses use: the classifier, the projector."""
         self.network.train()
-        self.projects = projects
+        heads = ((self.network.classifier, classifies), (self.network.projector, projects))
+        self.unused = [head for head, used in heads if head is not None and not used]
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
 
@@ -117,13 +118,17 @@ class Learner:
             return torch.zeros((), device=self.fabric.device)
         return 0 * torch.stack([one.sum() for one in self.network.parameters() if one.requires_grad]).sum()
 
+    def leave_unused(self) -> None:
+        """Weight decay moves whatever has a gradient, `nothing` included; with one process unused heads have none."""
+        for head in self.unused:
+            head.zero_grad(set_to_none=True)
+
     def step(self, longest: float = 0.0) -> None:
         """Move by the gradients added so far, shortened to `longest` if that is not 0."""
         if self.waiting:
             self.fabric.backward(torch.stack([*self.waiting, self.nothing()]).sum())
             self.waiting = []
-            if not self.projects and self.network.projector is not None:  # or weight decay would move it
-                self.network.projector.zero_grad(set_to_none=True)
+            self.leave_unused()
         if longest:  # what overflows in mixed precision is no error: that step is left out
             self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=longest, error_if_nonfinite=False)
         self.optimizer.step()
@@ -144,11 +149,8 @@ class Learner:
         self.optimizer.state.clear()
 
     def finish_epoch(self) -> None:
-        """Batch-norm statistics were gathered on each process's own share: all go on with the first one's."""
-        if self.fabric.world_size > 1:
-            for network in dict.fromkeys((self.network, self.shown)):
-                for buffer in network.buffers():
-                    torch.distributed.broadcast(buffer, src=0)
+        for network in dict.fromkeys((self.network, self.shown)):
+            share_statistics(network)
 
     @torch.no_grad()
     def guess(self, images: Tensor, *, train_mode: bool) -> Tensor:

@@ -25,7 +25,7 @@ def pretrain(method: Method, epoch: int) -> float:
     rows = rows_of(epoch, config, method.labels, method.classes)
     total, count = 0.0, 0
     for index, learner in enumerate(method.learners):
-        learner.start_epoch(config.lr)
+        learner.start_epoch(config.lr, classifies=False)
         order = passes(rows, len(rows), generator(config.seed, "pretrain order", index, epoch))
         steps = [loader.share(indices) for indices in batches(order, 2 * config.batch_size)]
         views = loader.epoch(steps, strong, partial(generator, config.seed, "pretrain views", index, epoch))

@@ -83,7 +83,7 @@ class Stepwise:
         for contrast in self.contrasts:
             contrast.start_epoch()
         for learner in self.learners:
-            learner.start_epoch(config.learning_rate(epoch))
+            learner.start_epoch(config.learning_rate(epoch), projects=bool(self.contrasts))
         order = passes(self.rows, len(self.rows), generator(config.seed, "order", epoch))
         steps = [self.loader.share(indices) for indices in batches(order, config.batch_size)]
         wanted = [VIEWS[config.weak_view], *(strong_views(config) if self.contrasts else [])]
@@ -100,11 +100,15 @@ class Stepwise:
             self.on_step((step + 1) / len(steps))
         for learner in self.learners:
             learner.finish_epoch()
+        for contrast in self.contrasts:
+            contrast.finish_epoch()
         return {"phase": "train", **noted, **averages.means()}
 
     def _descend(self, loss: Tensor) -> None:
         """One step of every network's optimizer: their losses have no parameter in common, so their sum will do."""
         self.fabric.backward(torch.stack([loss, *(learner.nothing() for learner in self.learners)]).sum())
+        for learner in self.learners:
+            learner.leave_unused()
         step_together(self.learners, self.fabric)
 
     # --- what the loop asks for ---
