@@ -21,7 +21,7 @@ from PIL import Image
 
 from plremix import recipes
 from plremix.cli import main
-from plremix.config import CoDivideConfig
+from plremix.config import CoDivideConfig, parse_time
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles
 from plremix.data.sheets import FORMULA, csv_text, harmless, plain_cell
@@ -29,7 +29,7 @@ from plremix.data.sources import arrays, listed, own, table
 from plremix.errors import InputError
 from plremix.selection import Verdict
 from plremix.training import budget
-from plremix.training.budget import epochs_within, expected_seconds, parse_time
+from plremix.training.budget import epochs_within, expected_seconds
 from plremix.training.checkpoint import load_checkpoint, save_checkpoint
 from plremix.training.folder import RunFolder
 
@@ -553,6 +553,9 @@ def test_several_files_and_folders_are_predicted_at_once(
     first = next((tmp_path / "photos" / "a").glob("*.png"))
     given = [first.relative_to(tmp_path).as_posix(), str(first)]
     assert ids("--model", "one", "run", *given, "--proba", "new", new[0]) == [*given, *new]
+    os.link(tmp_path / new[0], os.fsencode(tmp_path / "new") + b"/\xff.png")
+    assert main(["predict", "run", "new", "--out", "new.csv"]) == 0
+    assert [row["id"] for row in rows_of(tmp_path / "new.csv")] == [name.removeprefix("new/") for name in new]
     os.mkfifo("pipe.png")
     for path, told in [("nowhere", "nowhere does not exist"), ("pipe.png", "is neither an image file nor a folder")]:
         assert main(["predict", "run", "new", path]) == 2

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers import blobs, contents
 
 from plremix import __version__
-from plremix.cli import main
+from plremix.cli import _train_arguments, main
 
 SMALL = ["--width", "4", "--batch-size", "8", "--embedding-size", "8", "--epochs", "3", "--device", "cpu"]
 
@@ -46,6 +47,9 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["train", "own.npz", "--noise", "symmetric"], "add --noise-ratio"),
         (["train", "--seed", "1", "digits-sym-80"], "needs a recipe"),
         (["train", "own.npz", "--noise-ratio", "0.3"], "--noise-ratio does nothing without noise"),
+        (["train", "digits-sym-80", "--network", ""], "--network must be a name"),
+        (["train", "digits-sym-80", "--test", "photos"], "--test is for own images; digits has test images of its own"),
+        (["train", "digits-sym-80", "--nodes", "2"], "--nodes 2: start the same command on each machine by torchrun"),
         (["demo", "--bogus"], "--bogus"),
         (["recipes", "mnist"], "there is no recipe"),
         (["recipes", "a", "b"], "one name at most"),
@@ -72,7 +76,37 @@ def test_too_little_memory_is_told(tiny_file: Path, tmp_path: Path, capsys: pyte
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["--help"], ["recipes"], ["train", "digits-sym-80", "--kapa", "3"], ["train", "-h"]])
+def test_a_width_beyond_all_memory_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "digits-sym-80", "--width", "99999999999", "--epochs", "1", "--out", str(tmp_path / "run")]
+    assert main([*words, "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith("error: out of memory")
+
+
+def test_a_start_that_was_refused_leaves_nothing_in_the_way(
+    tiny_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["train", str(tiny_file), *SMALL, "--out", str(out), "--quiet"]
+    assert main([*words, "--weights", "nowhere.safetensors"]) == 2
+    assert not out.exists()
+    out.mkdir()
+    (out / "noise.json").write_text("somebody else's")
+    assert main(words) == 2
+    assert "files that a run would overwrite (noise.json)" in capsys.readouterr().err
+    assert (out / "noise.json").read_text() == "somebody else's"
+    (out / "noise.json").unlink()
+    assert main([*words, "--weights", "nowhere.safetensors"]) == 2
+    assert main(words) == 0, "the corrected command"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--help"], ["recipes"], ["train", "digits-sym-80", "--kapa", "3"], ["train", "-h"]),
+        *(["clean", "photos", "--lr", "-1"], ["clean", "photos", "--kapa", "3"], ["demo", "--epochs", "0"]),
+        ["clean", "photos", "--time-budget", "soon"],
+    ],
+)
 def test_help_and_errors_answer_without_torch_and_at_once(words: list[str]) -> None:
     best = 99.0
     for _ in range(3):
@@ -137,6 +171,7 @@ def test_flags_override_a_recipe_and_schedules_follow_the_length(tmp_path: Path)
     assert main(["train", "digits-sym-50", *flags, "--out", str(tmp_path / "run"), "--quiet"]) == 0
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["epochs"], config["warmup_epochs"], config["lr_epochs"]) == (4, 2, [3])
+    assert _train_arguments(["digits-sym-50", "--epochs", "+80"])[1].warmup_epochs == 20
     assert (config["kappa"], config["flat"], config["split"]) == ([2], False, "mixture1d")
 
 
@@ -158,6 +193,23 @@ def test_the_demo_writes_both_runs_and_a_table(tmp_path: Path, capsys: pytest.Ca
         assert f"│ {method}" in said
     assert str(out / "plremix" / "report.html") in said.replace("\n", "")
     assert main(["demo", "--epochs", "2", "--out", str(out)]) == 2
+
+
+def test_the_last_demo_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen = []
+
+    def run(config: Any, out: Path, *, resume: bool, progress: Any) -> dict[str, Any]:
+        seen.append((str(out), resume))
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "config.json").touch()
+        return {"best": None, "last": None, "seconds": 0.0}
+
+    monkeypatch.setattr("plremix.training.train", run)
+    for words in (["--resume"], [], [], ["--resume"]):
+        assert main(["demo", *words]) == 0
+    folders = [("runs/demo", True), ("runs/demo-2", False), ("runs/demo-3", False), ("runs/demo-3", True)]
+    assert seen == [(f"{folder}/{method}", go) for folder, go in folders for method in ("cross-entropy", "plremix")]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

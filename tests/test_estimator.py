@@ -151,3 +151,15 @@ def test_epochs_are_the_most_that_a_time_budget_may_take(tmp_path: Path) -> None
     for budget in (3600, "1h"):
         model = PLReMixClassifier(epochs=1, time_budget=budget, random_state=0, device="cpu", out=tmp_path / "run")
         assert json.loads((model.fit(images, given).out_ / "config.json").read_text())["epochs"] == 1
+
+
+def test_an_out_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    images = blobs()
+    with pytest.raises(InputError, match="cannot be written"):
+        PLReMixClassifier(epochs=1, out=tmp_path / "file").fit(images["x_train"], images["y_train"])
+
+
+def test_scikit_learn_is_told_what_images_are() -> None:
+    tags = PLReMixClassifier().__sklearn_tags__().input_tags
+    assert (tags.two_d_array, tags.three_d_array) == (False, True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 import tyro
 
 from plremix import __version__, recipes
-from plremix.config import CoDivideConfig, Config, Integers, read_config
+from plremix.config import CoDivideConfig, Config, Integers, parse_time, read_config
 from plremix.errors import InputError, some_of
 from plremix.memory import keep_freed_memory
 
@@ -31,6 +31,7 @@ Arguments = list[str]
 Parsed = TypeVar("Parsed")
 Flags = TypeVar("Flags", bound="RunFlags")
 MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "nat")  # what people write for a label that is not there
+NO_MEMORY = "out of memory|allocate memory|Storage size calculation overflowed"  # as torch says it
 OWN_FILES = ("data", "test", "noise_file")  # settings that are paths of the user's
 
 
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error.strerror or error}{place}{kept}", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not re.search("out of memory|allocate memory", str(error)):
+        if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
             raise  # torch has no error of its own for it
         print("error: out of memory; a smaller --batch-size, --image-size or --network needs less", file=sys.stderr)
         return 2
@@ -221,6 +222,7 @@ def clean(words: Arguments) -> None:
     flags, config = _clean_arguments(words)
     out = flags.out or _clean_folder(config.data)
     config = _from_anywhere(config, out, flags.resume)
+    seconds = None if flags.time_budget is None else parse_time(flags.time_budget)
     from plremix.training import budget, check_target, export_tree, load_data
     from plremix.training import train as run
     from plremix.training.folder import RunFolder
@@ -231,7 +233,6 @@ def clean(words: Arguments) -> None:
         raise InputError(f"the run folder {out} lies inside {source}, whose sub-folders are classes: add --out DIR")
     if flags.export_folder is not None:
         check_target(source, flags.export_folder)
-    seconds = None if flags.time_budget is None else budget.parse_time(flags.time_budget)
     if seconds is not None and folder.config.exists():
         length = _counted(config.epochs, "epoch", "epochs")
         print(f"the run in {out} keeps its length ({length}): --time-budget is for a new one", file=sys.stderr)
@@ -389,16 +390,16 @@ def analyze(words: Arguments) -> None:
 def demo(words: Arguments) -> None:
     """plremix demo [flags]"""
     flags = _parse(DemoFlags, words, "plremix demo", DemoFlags())
-    from plremix.training import train as run
-    from plremix.training.folder import free_folder
-
-    usual = Path("runs") / "demo"
-    out = flags.out or (usual if flags.resume else free_folder(usual))
     seed = ["--seed", str(flags.seed)]
     runs = [
         _parse_settings(recipes.build("digits-sym-80", method, flags.epochs), seed)
         for method in ("cross-entropy", "plremix")
     ]
+    from plremix.training import train as run
+    from plremix.training.folder import free_folder, last_folder
+
+    usual = Path("runs") / "demo"
+    out = flags.out or (last_folder(usual) if flags.resume else free_folder(usual))
     if not flags.quiet:
         print("1,400 hand-written digits, 80 % of the labels drawn at random (72 % wrong), 397 clean ones to test on")
     rows = []
@@ -519,10 +520,7 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
         )
     else:
         default = recipes.build(recipe or "digits-sym-80", _value_of("--method", words))
-    if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
-        default = recipes.scaled(default, int(length))
-
-    flags, config = _parse_both(TrainFlags(), default, words, "plremix train RECIPE")
+    flags, config = _parse_both(TrainFlags(), _at_length(default, words), words, "plremix train RECIPE")
     if config.noise == "none" and _value_of("--noise-ratio", words) is not None:
         raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
     if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
@@ -548,6 +546,7 @@ def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
             return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
         if (test := _value_of("--test", words)) is not None and not Path(test).exists():
             raise InputError(f"--test {test} does not exist")
+        _check_before_looking(method, words)
         from plremix.training import has_gpu, look_at
 
         image_column, label_column = (_value_of(flag, words) or "" for flag in ("--image-column", "--label-column"))
@@ -555,9 +554,33 @@ def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
         gpu = _value_of("--device", words) != "cpu" and has_gpu()
         settings = recipes.for_own_images(seen.images, classes, seen.side, seen.channels, gpu)
         default = recipes.own(path, settings, method)
-    if (length := _value_of("--epochs", words)) is not None and length.isdecimal():
-        default = recipes.scaled(default, int(length))
-    return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
+    return _parse_both(CleanFlags(), _at_length(default, words), words, "plremix clean PATH")
+
+
+def _check_before_looking(method: str, words: Arguments) -> None:
+    """What no images could make right is told before any are looked at, which takes torch: flags that neither few
+    images nor many would allow."""
+    for images in (60, 1_000_000):
+        settings = recipes.for_own_images(images, classes=10, side=32, channels=3, gpu=False)
+        try:
+            default = _at_length(recipes.own(Path("PATH"), settings, method), words)
+            flags, _ = _parse_both(CleanFlags(), default, words, "plremix clean PATH")
+            break
+        except InputError as error:
+            refused = error
+    else:
+        raise refused
+    if flags.time_budget is not None:
+        parse_time(flags.time_budget)
+
+
+def _at_length(default: Config, words: Arguments) -> Config:
+    """Scaled to `--epochs`, where there is one; what is no number is told when flags are parsed."""
+    try:
+        epochs = int(_value_of("--epochs", words) or "")
+    except ValueError:
+        return default
+    return recipes.scaled(default, epochs)
 
 
 def _parse_both(flags: Flags, default: Config, words: Arguments, program: str) -> tuple[Flags, Config]:

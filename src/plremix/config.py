@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import UnionType
@@ -18,6 +19,7 @@ import tyro
 
 from plremix.errors import InputError
 
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # seconds
 SCHEMA_VERSION = 1
 
 
@@ -274,6 +276,7 @@ class Config:
             self.batch_size,
             f"at least one sample for each of the {self.devices * self.nodes} processes",
         )
+        _require(bool(self.network), "--network", repr(self.network), "a name, such as preact-resnet-small")
         _require(len(self.kappa) >= 1, "--kappa", self.kappa, "one or more numbers, as 3,2,1")
         _require(all(kappa >= 0 for kappa in self.kappa), "--kappa", self.kappa, "0 or more")
         _require(_rising(self.kappa_epochs), "--kappa-epochs", self.kappa_epochs, "rising epochs from 0 up")
@@ -687,6 +690,17 @@ def read_config(path: Path) -> Config:
     if not isinstance(values, dict) or values.get("schema_version") != SCHEMA_VERSION:
         raise InputError(f"{path} is not a config.json of a run (schema_version {SCHEMA_VERSION})")
     return from_dict({name: value for name, value in values.items() if name not in ("schema_version", "versions")})
+
+
+def parse_time(text: str, name: str = "--time-budget") -> float:
+    """`90s`, `30m`, `1h30m`, `2d` in seconds; a number without a unit could be anything and is refused."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise InputError(f"{name} must look like 90s, 30m, 1h30m or 2h, with a unit, got {text!r}")
+    seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
+    if not 0 < seconds < math.inf:
+        raise InputError(f"{name} must be a time above 0, such as 90s, 30m or 2h, got {text!r}")
+    return seconds
 
 
 def _hints(kind: type[Config]) -> dict[str, Any]:

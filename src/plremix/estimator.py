@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from plremix import recipes
-from plremix.config import CoDivideConfig
+from plremix.config import CoDivideConfig, parse_time
 from plremix.data.dataset import images_from_array
 from plremix.data.files import at_size
 from plremix.data.sheets import plain_cell
@@ -69,6 +69,11 @@ class PLReMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.out = out
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> PLReMixClassifier:
         """Train on images and their given labels, of any kind that numpy can sort."""
@@ -202,7 +207,7 @@ def _is_missing(label: Any) -> bool:
 
 def _seconds(time_budget: object) -> float:
     if isinstance(time_budget, str):
-        return budget.parse_time(time_budget, "time_budget")
+        return parse_time(time_budget, "time_budget")
     number = isinstance(time_budget, numbers.Real) and not isinstance(time_budget, bool)
     if not number or not 0 < float(time_budget) < math.inf:  # type: ignore[arg-type]
         raise InputError(

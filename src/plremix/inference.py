@@ -8,6 +8,7 @@ from typing import Literal
 from plremix.data.files import ImageFiles, at_size, check_files, warn_of_left_out
 from plremix.data.sheets import csv_text
 from plremix.data.sources.folder import ENDINGS, images_below
+from plremix.data.sources.listed import NO_TEXT, is_text, readable
 from plremix.errors import InputError
 from plremix.networks import load
 
@@ -20,6 +21,9 @@ def predict_files(run: Path, *paths: Path, proba: bool = False, networks: Litera
     if networks == "one":
         model.networks = model.networks[:1]
     found = _files(paths)
+    nameless = [name for name in found if not is_text(name)]
+    warn_of_left_out([(readable(name), NO_TEXT) for name in nameless], "")
+    found = {name: file for name, file in found.items() if name not in nameless}
     names, files = list(found), list(found.values())
     usable, unreadable = check_files(files, names)
     warn_of_left_out([(names[place], reason) for place, reason in unreadable], "")

@@ -197,6 +197,14 @@ def test_stats_say_what_the_loss_saw() -> None:
     assert loss.stats["log_negatives"] == pytest.approx(naive_loss(embeddings, negatives, True, 1.0), abs=1e-5)
 
 
+@pytest.mark.parametrize("kinds", [(torch.float32, torch.float64), (torch.float64, torch.float32), (torch.half,) * 2])
+def test_queued_keys_may_be_of_another_precision(kinds: tuple[torch.dtype, torch.dtype]) -> None:
+    embeddings, keys = torch.randn(4, 2, 8), torch.randn(3, 8)
+    expected = contrastive_loss(embeddings, keys=keys)
+    mixed = contrastive_loss(embeddings.to(kinds[0]), keys=keys.to(kinds[1]))
+    assert mixed.item() == pytest.approx(expected.item(), abs=1e-2 if torch.half in kinds else 1e-5)
+
+
 def test_half_precision_embeddings_do_not_overflow() -> None:
     embeddings = (torch.randn(8, 2, 16) * 1000).half().requires_grad_()
     for flat in (True, False):

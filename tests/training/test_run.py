@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import blobs, contents, same_state, small_config, small_cross_entropy
+from torch.multiprocessing.spawn import ProcessRaisedException
 
 import plremix
 from plremix.config import Config, read_config
@@ -23,6 +24,7 @@ from plremix.errors import InputError
 from plremix.training import run as run_module
 from plremix.training import train
 from plremix.training.checkpoint import PARTS, load_checkpoint, save_checkpoint
+from plremix.training.run import _launch
 
 EXACT = ("metrics.jsonl", "labels.csv", "labels_corrected.csv", "noise.json", "model.safetensors")
 
@@ -123,6 +125,8 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     stopped = json.loads((tmp_path / "broken" / "summary.json").read_text())
     assert stopped["status"] == "interrupted"
     assert stopped["epochs_done"] == epochs
+    done = json.loads((tmp_path / "straight" / "summary.json").read_text())
+    assert 0 < stopped["noise_rate"] == done["noise_rate"], "known from the start"
     train(config, tmp_path / "broken", resume=True)
     assert contents(tmp_path / "straight", *EXACT) == contents(tmp_path / "broken", *EXACT)
 
@@ -273,6 +277,26 @@ def test_an_error_in_one_of_two_processes_is_told_like_any_other(tmp_path: Path,
     save_checkpoint(path, saved)
     with pytest.raises(InputError, match="does not fit this run"):
         train(config, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("last_line", "kind"),
+    [
+        ("plremix.errors.InputError: no such thing", InputError),
+        ("PermissionError: [Errno 13] not yours", InputError),
+        ("RuntimeError: DefaultCPUAllocator: can't allocate memory", RuntimeError),
+        ("KeyError: 'a defect of ours'", ProcessRaisedException),
+    ],
+)
+def test_what_a_person_can_correct_comes_back_from_a_process_as_such(last_line: str, kind: type[Exception]) -> None:
+    class Broken:
+        def launch(self, run: Any) -> None:
+            raise ProcessRaisedException(f"-- Process 1 terminated:\nTraceback:\n{last_line}\n", 1, 1)
+
+    with pytest.raises(kind) as told:
+        _launch(Broken(), lambda fabric: None)  # type: ignore[arg-type]
+    assert type(told.value) is kind
+    assert last_line.partition(": ")[2] in str(told.value)
 
 
 def test_a_checkpoint_of_another_run_is_refused_with_the_differences(tmp_path: Path, tiny_file: Path) -> None:

@@ -101,7 +101,7 @@ def contrast_with_stats(
         normalised = F.normalize(_full(embeddings).flatten(0, 1), dim=1)  # (bv, d)
         candidates = normalised
         if keys is not None:
-            candidates = torch.cat([normalised, F.normalize(_full(keys), dim=1)])
+            candidates = torch.cat([normalised, F.normalize(keys.to(normalised.dtype), dim=1)])
         similarity = normalised @ candidates.T / temperature  # (bv, bv + K)
 
         attract, repel = _pair_masks(samples, views, negatives, positives, keys, similarity.device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,25 +14,12 @@ import torch
 from plremix.config import CoDivideConfig, Config
 from plremix.data.dataset import LabelledImages
 from plremix.data.files import ImageFiles, Images
-from plremix.errors import InputError
 from plremix.training.distribution import make_fabric
 from plremix.training.setup import build_method, on_device
 
 log = logging.getLogger("plremix")
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SMALLEST = 3  # epochs
-
-
-def parse_time(text: str, name: str = "--time-budget") -> float:
-    """`90s`, `30m`, `1h30m`, `2d` in seconds; a number without a unit could be anything and is refused."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise InputError(f"{name} must look like 90s, 30m, 1h30m or 2h, with a unit, got {text!r}")
-    seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
-    if not 0 < seconds < math.inf:
-        raise InputError(f"{name} must be a time above 0, such as 90s, 30m or 2h, got {text!r}")
-    return seconds
 
 
 def duration(seconds: float) -> str:

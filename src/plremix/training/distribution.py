@@ -19,6 +19,9 @@ from plremix.errors import InputError
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
 
 
+LAUNCHED = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "SLURM_NTASKS", "LSB_JOBID", "OMPI_COMM_WORLD_SIZE")  # one is set
+
+
 def make_fabric(config: Config) -> Fabric:
     """The engine for a config, or an error that says what this machine lacks."""
     accelerator = _accelerator(config)
@@ -28,6 +31,11 @@ def make_fabric(config: Config) -> Fabric:
         raise InputError("--precision bf16-mixed: this GPU has no bfloat16; use --precision 16-mixed or 32-true")
     if config.compile and accelerator == "cpu":
         raise InputError("--compile needs a GPU: on a CPU it costs more than it gives")
+    if config.nodes > 1 and not any(name in os.environ for name in LAUNCHED):
+        raise InputError(
+            f"--nodes {config.nodes}: start the same command on each machine by torchrun or the cluster's launcher, "
+            "which tell the machines of each other"
+        )
     processes = config.devices * config.nodes
     strategy = "auto" if processes == 1 else _data_parallel(config)
     return Fabric(

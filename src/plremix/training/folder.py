@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
+import itertools
 import json
 import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,15 @@ class RunFolder:
             write_text(self.config, json.dumps(content, indent=2) + "\n")
         except OSError as error:
             raise InputError(f"the folder {self.path} cannot be written: {error.strerror or error}") from error
+
+    def leave_unless_begun(self) -> None:
+        """A run that could not even begin leaves nothing that would stand in the way of the next one."""
+        if self.checkpoint.exists() or self.summary.exists():
+            return
+        for place in (self.config, self.noise, self.skipped):
+            place.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody else's files are in it
+            self.path.rmdir()
 
     def check_free(self, resume: bool) -> None:
         """A folder that holds a run is not for another one, and files of somebody else's are not overwritten."""
@@ -167,10 +178,16 @@ class RunFolder:
 
 def free_folder(path: Path) -> Path:
     """`path`, or where something is in it the first of `path`-2, `path`-3, ... where nothing is."""
-    number, free = 2, path
-    while free.exists() and any(free.iterdir()):
-        free, number = path.with_name(f"{path.name}-{number}"), number + 1
-    return free
+    return next(place for place in _numbered(path) if not (place.is_dir() and any(place.iterdir())))
+
+
+def last_folder(path: Path) -> Path:
+    """The last of those that `free_folder` gave out; `path` itself where there is none."""
+    return [path, *itertools.takewhile(Path.is_dir, _numbered(path))][-1]
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    return itertools.chain([path], (path.with_name(f"{path.name}-{number}") for number in itertools.count(2)))
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import time
 from collections.abc import Callable
@@ -58,18 +59,24 @@ def train(
         log.info("%s is finished already", out)
         return folder.read_summary()
     run = partial(_run, config=config, out=out, resume=resume, progress=progress)
-    if started_outside(config):
-        fabric.launch()
-        if fabric.is_global_zero:
+    new = not folder.config.exists()
+    try:
+        if started_outside(config):
+            fabric.launch()
+            if fabric.is_global_zero:
+                _prepare(config, folder, resume)
+            fabric.barrier()
+            run(fabric)
+            fabric.barrier()
+        elif config.devices == 1:
+            run(fabric, data=_prepare(config, folder, resume, data))
+        else:
             _prepare(config, folder, resume)
-        fabric.barrier()
-        run(fabric)
-        fabric.barrier()
-    elif config.devices == 1:
-        run(fabric, data=_prepare(config, folder, resume, data))
-    else:
-        _prepare(config, folder, resume)
-        _launch(fabric, run)
+            _launch(fabric, run)
+    except Exception:
+        if new and folder.config.exists() and fabric.is_global_zero:
+            folder.leave_unless_begun()
+        raise
     return folder.read_summary()
 
 
@@ -94,8 +101,12 @@ def _launch(fabric: Fabric, run: Callable[[Fabric], Any]) -> None:
         fabric.launch(run)
     except ProcessRaisedException as error:
         kind, _, message = str(error).strip().splitlines()[-1].partition(": ")
-        if kind.endswith(("InputError", "OSError")):
+        name = kind.rpartition(".")[2]
+        known = getattr(builtins, name, None)
+        if name == "InputError" or (isinstance(known, type) and issubclass(known, OSError)):
             raise InputError(message) from error
+        if name in ("RuntimeError", "MemoryError", "OutOfMemoryError"):  # perhaps too little memory: the caller looks
+            raise RuntimeError(message) from error
         raise
 
 
@@ -240,7 +251,6 @@ class _Run:
         self.folder.write_split(details)
         if self.data.true_labels is not None:
             wrong = (self.data.given_labels != self.data.true_labels).numpy()
-            found["noise_rate"] = float(wrong.mean())
             corrected = verdict.corrected(self.data.given_labels.numpy())
             found["corrected_accuracy"] = float((corrected == self.data.true_labels.numpy()).mean())
             found["detection"] = evaluation.detection(verdict.label_score, verdict.is_label_issue, wrong)
@@ -262,6 +272,7 @@ class _Run:
         facts = facts_of(self.data)._replace(
             largest_predicted=largest_predicted, noise_rate_estimate=noise_rate_estimate
         )
+        right = evaluation.is_right(self.data.given_labels, self.data.true_labels)
         return {
             "status": status,
             "method": self.config.method,
@@ -273,5 +284,6 @@ class _Run:
             "final": evaluation.final_accuracy(self.history),
             "seconds": round(self.pretrain_seconds + sum(self.seconds), 3),
             "noise_rate_estimate": noise_rate_estimate,
+            **({} if right is None else {"noise_rate": float((~right).double().mean())}),
             "findings": [finding._asdict() for finding in examine(self.config.as_dict(), self.history, facts)],
         }

@@ -77,6 +77,8 @@ def load_data(config: Config) -> LabelledImages:
     if config.human_labels != "none":
         _check_human_labels(config)
     if config.data in SOURCES:
+        if config.test is not None:
+            raise InputError(f"--test is for own images; {config.data} has test images of its own")
         data = SOURCES[config.data](config)
     else:
         data = own.load(

@@ -17,6 +17,7 @@ from plremix.errors import InputError
 
 MEMORY = 2_000_000_000  # bytes of pixels that are kept instead of decoded again at each step
 LOOKED_AT = 100  # files that say what the images are like
+NO_TEXT = "its name is not valid UTF-8: rename it"
 GREY_ENOUGH = 3  # levels that colour channels may differ by in a greyscale picture
 
 
@@ -31,18 +32,23 @@ class ListedFiles:
 
     def add(self, name: str, path: Path, label: str) -> None:
         """One more; not if its name has bytes that are no text, which no list could hold."""
-        if not _is_text(name + label):
-            self.leave_out(name, "its name is not valid UTF-8: rename it")
+        if not is_text(name + label):
+            self.leave_out(name, NO_TEXT)
             return
         self.names.append(name)
         self.paths.append(path)
         self.labels.append(label)
 
     def leave_out(self, name: str, reason: str) -> None:
-        self.skipped.append((name.encode("utf-8", "backslashreplace").decode(), reason))
+        self.skipped.append((readable(name), reason))
 
 
-def _is_text(name: str) -> bool:
+def readable(name: str) -> str:
+    """For people, whatever its bytes are."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def is_text(name: str) -> bool:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
