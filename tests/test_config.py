@@ -97,10 +97,16 @@ def test_the_cosines_are_those_of_pytorch() -> None:
     assert [whole.learning_rate(epoch) for epoch in (0, 20, 40)] == pytest.approx([0.02, 0.0101, 0.0002])
 
 
-def test_co_teaching_plus_is_told_when_it_begins() -> None:
-    with pytest.raises(InputError, match="--plus-epoch must be given"):
-        from_dict({"method": "co-teaching-plus"})
-    assert from_dict({"method": "co-teaching"}).as_dict()["plus_epoch"] is None
+def test_co_teaching_plus_by_its_name_alone_is_not_plain_co_teaching() -> None:
+    def begins(**settings: Any) -> list[bool]:
+        config = from_dict(settings)
+        assert isinstance(config, CoTeachingConfig)
+        return [config.teaches_disagreements(epoch) for epoch in (0, 5, 19, 20)]
+
+    assert begins(method="co-teaching-plus") == [False, False, False, True]
+    assert begins(method="co-teaching-plus", plus_epoch=5) == [False, True, True, True]
+    assert begins(method="co-teaching-plus", plus_epoch=0) == [True] * 4
+    assert begins(method="co-teaching") == [False] * 4
 
 
 def test_adams_first_momentum_falls_with_the_learning_rate() -> None:

@@ -399,6 +399,9 @@ class SmallLossConfig(Config):
         return self.late_beta1 if self.late_beta1 is not None and falls else 0.9
 
 
+PLUS_EPOCH = 20  # published code of Co-teaching+
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoTeachingConfig(SmallLossConfig):
     """Two networks that choose small losses for each other: Co-teaching, and Co-teaching+ from `plus_epoch` on."""
@@ -406,14 +409,19 @@ class CoTeachingConfig(SmallLossConfig):
     schedules: ClassVar[tuple[str, ...]] = (*SmallLossConfig.schedules, "plus_epoch")
 
     method: Literal["co-teaching", "co-teaching-plus"] = "co-teaching"
-    plus_epoch: int | None = None  # published code of Co-teaching+: 20
-    """From this epoch on only samples that the networks disagree on are taught; None: never."""
+    plus_epoch: int | None = None
+    """From this epoch on only samples that the networks disagree on are taught; None: from 20 on in Co-teaching+, never
+    in Co-teaching."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require(self.plus_epoch is None or self.plus_epoch >= 0, "--plus-epoch", self.plus_epoch, "0 or more")
-        never = self.method == "co-teaching-plus" and self.plus_epoch is None
-        _require(not never, "--plus-epoch", self.plus_epoch, "given: without it Co-teaching+ is Co-teaching")
+
+    def teaches_disagreements(self, epoch: int) -> bool:
+        """Whether only samples that the networks disagree on are taught in an epoch."""
+        usual = PLUS_EPOCH if self.method == "co-teaching-plus" else None
+        first = usual if self.plus_epoch is None else self.plus_epoch
+        return first is not None and epoch >= first
 
 
 @dataclass(frozen=True, kw_only=True)

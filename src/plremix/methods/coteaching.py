@@ -47,7 +47,7 @@ class CoTeaching(Stepwise):
     def losses(self, mine: Tensor, weak: Tensor, epoch: int, step: int, steps: int) -> Losses:
         config, given = self.config, self.labels[mine]
         logits = [learner.forward(weak).logits for learner in self.learners]
-        plus = config.plus_epoch is not None and epoch >= config.plus_epoch
+        plus = config.teaches_disagreements(epoch)
         taught = disagreeing(logits) if plus else torch.arange(len(mine), device=weak.device)
         chosen = exchange([one[taught] for one in logits], given[taught], self.kept(epoch))
         return {
