@@ -521,7 +521,8 @@ class CoDivideConfig(Config):
     warmup_clip: float = 0.0  # C2D: 1
     """Longest gradient of a step in warm-up; 0: no bound."""
     lambda_u: float | Literal["auto"] = 25.0  # published code
-    """Weight of the noisy side, reached over --ramp-epochs; auto: by the noise rate that the first split shows."""
+    """Weight of the noisy side, reached over --ramp-epochs; auto: by the noise rate that the first split shows
+    and the number of classes."""
     ramp_epochs: int = 16  # published code
     """Epochs over which the weight of the noisy side grows."""
     guess: Literal["step", "epoch"] = "step"  # published code
