@@ -2,6 +2,7 @@
 
     python benchmarks/tuning.py              # eight trials a method
     python benchmarks/tuning.py --further    # thirteen more
+    python benchmarks/tuning.py --last       # six more
 
 1,000 of the 1,400 training images are trained on, the other 400 with their true labels choose; seed 100, eight trials a
 method, at 50 and 80 % symmetric noise: four of the learning rate (JoCoR: the weight of agreement), then four of other
@@ -9,8 +10,9 @@ settings at the best of those. The best mean of both columns is the recipe's val
 
 Then thirteen more at 80 %, each with one thing changed: all on seeds 100 and 101, the best three of them and the recipe
 as it was on 102 and 103 too. What has the best mean of the four seeds is looked at with 50 % and asymmetric noise
-(seeds 100 and 101), and taken over if the mean of the three noises is the better for it. PLReMix's thirteen are in
-`results/tuning_plremix.md`: ten on all four seeds, three on two.
+(seeds 100 and 101), and taken over if the mean of the three noises is the better for it. Then six more in the same way,
+from what the thirteen had found. PLReMix's are in `results/tuning_plremix.md`: of the thirteen ten on all four seeds,
+three on two; five of the six on six seeds, one on four.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import tempfile
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from cells import RESULTS, Cell, markdown, run_missing
@@ -72,8 +75,13 @@ TRIALS: dict[str, list[str]] = {
         *("--no-flat", "--no-flat --temperature 0.5", "--no-flat --cluster-vote 0", "--no-flat --warmup-epochs 5"),
     ],
 }
-# What the trials began with, where the recipe now has what they found: the further ones, then the eight before them.
+# What the trials began with, where the recipe now has what they found: the last ones, the further ones, then the eight
+# before them. Of cross-entropy the recipe keeps the plain views, whatever was found.
+START_LAST: dict[str, recipes.Settings] = {
+    "cross-entropy": {"weak_view": "distort"},
+}
 START_FURTHER: dict[str, recipes.Settings] = {
+    "cross-entropy": {"weak_view": "crop"},
     "mixup": {"weak_view": "crop"},
     "co-teaching": {"lr": 0.001},
     "co-teaching-plus": {"batch_size": 64},
@@ -130,6 +138,57 @@ FURTHER: dict[str, tuple[str, ...]] = {
     "mixup": (*_ONE_NETWORK, "--batch-size 32", "--lr 0.1", "--mixup-alpha 0.3", "--mixup-alpha 2"),
     "cross-entropy": (*_ONE_NETWORK, "--batch-size 16", "--lr 0.01", "--lr 0.003", "--weight-decay 0.02"),
 }
+LAST: dict[str, tuple[str, ...]] = {
+    "unicon": (
+        *("--lambda-u 10", "--contrast-weight 0.1", "--warmup-epochs 5", "--lr 0.2", "--lr-schedule steps"),
+        "--batch-size 32",
+    ),
+    "dividemix": (
+        *("--lambda-u 5", "--averaging 0.98", "--lr-schedule cosine", "--ramp-epochs 16", "--batch-size 32"),
+        "--learned-view strong --strong-view distort",
+    ),
+    "elr-plus": (
+        *("--averaging 0.98", "--batch-size 32", "--lr 0.1", "--elr-weight 2", "--elr-momentum 0.9"),
+        "--mixup-alpha 0.1",
+    ),
+    "jocor": (
+        *("--averaging 0.98", "--weak-view distort", "--lr-schedule cosine", "--lr 0.003", "--agreement 0.5"),
+        "--forget-epochs 16",
+    ),
+    "co-teaching-plus": (
+        *("--averaging 0.98", "--weak-view distort", "--lr-schedule cosine", "--lr-schedule steps", "--lr 0.003"),
+        "--plus-epoch 20",
+    ),
+    "co-teaching": (
+        *("--averaging 0.98", "--weak-view distort", "--lr-schedule cosine", "--lr-epochs 24", "--batch-size 16"),
+        "--forget-epochs 12",
+    ),
+    "elr": (
+        *("--averaging 0.98", "--batch-size 32", "--lr 0.03", "--lr 0.05", "--elr-weight 2", "--elr-momentum 0.9"),
+    ),
+    "mixup": (
+        *("--averaging 0.98", "--lr-schedule cosine", "--batch-size 32", "--lr 0.02", "--mixup-alpha 2"),
+        "--mixup-alpha 4",
+    ),
+    "cross-entropy": (
+        *("--averaging 0.995", "--lr-schedule cosine", "--batch-size 16", "--lr 0.01", "--lr 0.003"),
+        "--weight-decay 0.002",
+    ),
+}
+
+
+class Round(NamedTuple):
+    """Trials after the eight."""
+
+    folder: str  # of its cells, in results
+    trials: dict[str, tuple[str, ...]]
+    starts: tuple[dict[str, recipes.Settings], ...]  # what the recipe had then; the later ones count
+
+
+ROUNDS = {
+    "further": Round("tuning_further", FURTHER, (START_LAST, START_FURTHER)),
+    "last": Round("tuning_last", LAST, (START_LAST,)),
+}
 NOISES = {
     "sym-50": ["--noise", "symmetric", "--noise-ratio", "0.5"],
     "sym-80": ["--noise", "symmetric", "--noise-ratio", "0.8"],
@@ -140,25 +199,32 @@ NOISES = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="", help="which methods, with commas; nothing: all")
-    parser.add_argument("--further", action="store_true", help="the thirteen after the eight")
+    parser.add_argument("--further", dest="after", action="store_const", const="further", help="the thirteen after")
+    parser.add_argument("--last", dest="after", action="store_const", const="last", help="the six after those")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cells at a time")
     parser.add_argument("--table", action="store_true", help="only print the table")
     chosen = parser.parse_args()
-    methods = chosen.methods.split(",") if chosen.methods else list(FURTHER if chosen.further else TRIALS)
+    after = ROUNDS.get(chosen.after)
+    methods = chosen.methods.split(",") if chosen.methods else list(after.trials if after else TRIALS)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "digits-validation.npz"
         write_validation(file)
         jobs = 0 if chosen.table else chosen.jobs
-        cells = [cell for method in methods for cell in (further if chosen.further else eight)(file, method, jobs)]
+        cells = [
+            cell
+            for method in methods
+            for cell in (narrow(after, file, method, jobs) if after else eight(file, method, jobs))
+        ]
     table = markdown(cells, ["last"])
-    (RESULTS / f"{'tuning_further' if chosen.further else 'tuning'}.md").write_text(table + "\n")
+    (RESULTS / f"{after.folder if after else 'tuning'}.md").write_text(table + "\n")
     print(table)
 
 
 def eight(file: Path, method: str, jobs: int) -> list[Cell]:
     """The trials on seed 100; with no jobs none is run."""
+    starts = (START_LAST, START_FURTHER, START)
     cells = [
-        Cell("tuning", f"{method} {trial}", noise, 100, _words(file, method, noise, trial, START.get(method)))
+        Cell("tuning", f"{method} {trial}", noise, 100, _words(file, method, noise, trial, starts))
         for trial in TRIALS[method]
         for noise in ("sym-50", "sym-80")
     ]
@@ -167,15 +233,15 @@ def eight(file: Path, method: str, jobs: int) -> list[Cell]:
     return cells
 
 
-def further(file: Path, method: str, jobs: int) -> list[Cell]:
-    """The trials at 80 %, more seeds for the best of them, other noise for the best of those."""
+def narrow(after: Round, file: Path, method: str, jobs: int) -> list[Cell]:
+    """A round's trials at 80 %, more seeds for the best of them, other noise for the best of those."""
     seen: dict[str, list[Cell]] = {}
 
     def look(trials: Sequence[str], noise: str, seeds: Sequence[int]) -> list[str]:
         """The trials by their mean, the best first."""
         cells = {
             trial: [
-                Cell("tuning_further", f"{method} {trial}", noise, seed, _words(file, method, noise, trial))
+                Cell(after.folder, f"{method} {trial}", noise, seed, _words(file, method, noise, trial, after.starts))
                 for seed in seeds
             ]
             for trial in trials
@@ -186,7 +252,7 @@ def further(file: Path, method: str, jobs: int) -> list[Cell]:
             run_missing(list(chain.from_iterable(cells.values())), jobs)
         return sorted(trials, key=lambda trial: sum(_last(cell) for cell in cells[trial]), reverse=True)
 
-    best = look(FURTHER[method], "sym-80", (100, 101))[:3]
+    best = look(after.trials[method], "sym-80", (100, 101))[:3]
     first = look([AS_IT_WAS, *best], "sym-80", (100, 101, 102, 103))[0]
     if first != AS_IT_WAS:
         for noise in ("sym-50", "asym-40"):
@@ -199,10 +265,21 @@ def _last(cell: Cell) -> float:
     return result["last"] if result else 0.0
 
 
-def _words(file: Path, method: str, noise: str, trial: str, start: recipes.Settings | None = None) -> tuple[str, ...]:
+def _words(
+    file: Path, method: str, noise: str, trial: str, starts: Sequence[dict[str, recipes.Settings]]
+) -> tuple[str, ...]:
+    start = {name: value for each in starts for name, value in each.get(method, {}).items()}
     changed = [] if trial == AS_IT_WAS else trial.split()
-    given = [str(file), "--method", method, "--truth-key", "y_train", *NOISES[noise]]
-    return (*given, *as_on_digits(method, {**START_FURTHER.get(method, {}), **(start or {})}), *changed)
+    return (
+        str(file),
+        "--method",
+        method,
+        "--truth-key",
+        "y_train",
+        *NOISES[noise],
+        *as_on_digits(method, start),
+        *changed,
+    )
 
 
 def as_on_digits(method: str, start: recipes.Settings) -> list[str]:

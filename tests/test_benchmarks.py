@@ -92,7 +92,8 @@ def test_further_trials_narrow_down_to_the_best(
 ) -> None:
     """All on two seeds, the best three and the recipe on four, and the best of all with other noise."""
     promise = {"a": 0.7, "b": 0.9, "c": 0.6, "d": 0.8, tuning.AS_IT_WAS: 0.85}
-    monkeypatch.setitem(tuning.FURTHER, "unicon", tuple("abcd"))
+    further = tuning.ROUNDS["further"]
+    monkeypatch.setitem(further.trials, "unicon", tuple("abcd"))
     ran = []
 
     def run(missing: Any, jobs: int) -> None:
@@ -103,7 +104,7 @@ def test_further_trials_narrow_down_to_the_best(
                 cells.keep(cell.path, json.dumps({"command": cell.command, "last": promise[trial]}))
 
     monkeypatch.setattr(tuning, "run_missing", run)
-    shown = tuning.further(tmp_path / "digits.npz", "unicon", 1)
+    shown = tuning.narrow(further, tmp_path / "digits.npz", "unicon", 1)
     on = {trial: sorted((noise, seed) for which, noise, seed in ran if which == trial) for trial in promise}
     assert len(ran) == len(set(ran)) == len(shown)
     assert on["c"] == [("sym-80", 100), ("sym-80", 101)]
@@ -114,11 +115,25 @@ def test_further_trials_narrow_down_to_the_best(
 
 def test_every_method_has_the_same_number_of_trials(tuning: Any) -> None:
     assert {len(set(trials)) for trials in tuning.TRIALS.values()} == {8}
-    assert {len(set(trials)) for trials in tuning.FURTHER.values()} == {13}
+    for after, count in (("further", 13), ("last", 6)):
+        trials = tuning.ROUNDS[after].trials
+        assert {len(set(each)) for each in trials.values()} == {count}
+        assert trials.keys() | {"plremix"} == tuning.TRIALS.keys()
     rows = (BENCHMARKS / "results" / "tuning_plremix.md").read_text().splitlines()
-    own = [row for row in rows if row.startswith("| sym-80 | `--")]
-    assert len(own) == 13
-    assert tuning.FURTHER.keys() | {"plremix"} == tuning.TRIALS.keys()
+    assert len([row for row in rows if row.startswith("| sym-80 | `--")]) == 13
+    last = rows[rows.index("| nothing | 97.5 | 96.3 | 96.5 | 98.4 | 98.3 | 97.0 | 98.1 |") + 1 :]
+    assert len([row for row in last if row.startswith("| ")]) == 6
+
+
+def test_the_last_trials_begin_where_the_further_ones_ended(tuning: Any, tmp_path: Path) -> None:
+    def settings(after: str, method: str) -> list[str]:
+        cells = tuning.narrow(tuning.ROUNDS[after], tmp_path / "digits.npz", method, 0)
+        return next(" ".join(cell.words) for cell in cells if cell.row == f"{method} {tuning.AS_IT_WAS}")
+
+    assert "--beta 4.0" in settings("further", "unicon")
+    assert "--beta" not in settings("last", "unicon"), "0.5, which was found then, is the usual by now"
+    assert "--weak-view distort" in settings("last", "cross-entropy")
+    assert "--weak-view" not in settings("further", "cross-entropy"), "crop is the usual"
 
 
 @pytest.fixture
