@@ -281,6 +281,12 @@ def test_names_come_back_from_a_sheet_as_they_were() -> None:
         assert cell[:1] not in FORMULA
         assert plain_cell(cell) == name
     assert harmless(-1.5) == -1.5
+    for number in ("-1", "+1", "-2.5e-3"):
+        assert plain_cell(harmless(number)) == harmless(number) == number, "a number is no formula"
+    for name in ("'-1", "-1+2", "-1 ", "-A1"):
+        assert harmless(name) == f"'{name}"
+        assert plain_cell(f"'{name}") == name
+    assert plain_cell("'-1") == "-1", "as older files have it"
 
 
 def test_export_refuses_to_write_where_something_is(tmp_path: Path, tiny_file: Path) -> None:

@@ -47,6 +47,7 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["train", "own.npz", "--noise", "symmetric"], "add --noise-ratio"),
         (["train", "--seed", "1", "digits-sym-80"], "needs a recipe"),
         (["train", "own.npz", "--noise-ratio", "0.3"], "--noise-ratio does nothing without noise"),
+        (["train", "digits-sym-80", "--noise-map", "3:5"], "--noise-map goes with asymmetric noise"),
         (["train", "digits-sym-80", "--network", ""], "--network must be a name"),
         (["train", "digits-sym-80", "--test", "photos"], "--test is for own images; digits has test images of its own"),
         (["train", "digits-sym-80", "--nodes", "2"], "--nodes 2: start the same command on each machine by torchrun"),

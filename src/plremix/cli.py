@@ -525,6 +525,8 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
         raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
     if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
         raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
+    if config.noise != "asymmetric" and _value_of("--noise-map", words):
+        raise InputError("--noise-map goes with asymmetric noise; add --noise asymmetric and a --noise-ratio")
     return flags, config
 
 

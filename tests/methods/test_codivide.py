@@ -504,6 +504,12 @@ def test_a_small_noisy_side_takes_its_share_of_a_step_and_no_more(tiny: Labelled
             assert len(clean) == (2 * size - expected if clean_count else 0)
 
 
+def test_a_batch_is_never_larger_than_the_data(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(batch_size=10**6))
+    split = Split(torch.arange(60) < 25, torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1))
+    assert [(len(clean), len(noisy)) for clean, noisy in method._draw_epoch(split, 0, 0)] == [(60, 60)]
+
+
 def test_every_process_gets_a_share_of_a_small_noisy_side(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(noisy_batch="proportional", epoch_length="data"))
     is_clean = torch.arange(60) >= 3

@@ -390,24 +390,53 @@ def test_as_much_is_forgotten_as_the_networks_speak_against(method: str, tiny: L
 
 
 @pytest.mark.parametrize("method", ["cross-entropy", "mixup", "elr", "elr-plus"])
-def test_the_noise_rate_is_read_once_after_warm_up_and_kept(method: str, tiny: LabelledImages) -> None:
+def test_the_noise_rate_is_read_after_warm_up_and_kept(method: str, tiny: LabelledImages) -> None:
+    """From what networks say in five epochs together: who is mistaken in two of them is right in the other three."""
     trained = method_on(tiny, config_of(method, warmup_epochs=2))
     assert tiny.true_labels is not None
-    truth, real = tiny.true_labels, [learner.predict for learner in trained.learners]
-    noted = [trained.train_epoch(epoch) for epoch in range(2)]
+    truth = tiny.true_labels
+    for epoch in range(2):
+        assert "noise_rate_after_warmup" not in trained.train_epoch(epoch)
     assert trained.noise_rate_estimate(0.3) == 0.3, "nothing is known before"
-    for learner in trained.learners:
-        learner.predict = lambda *given: Predictions(10 * F.one_hot(truth, 3).float(), torch.zeros(60, 0))
-    noted.append(trained.train_epoch(2))
-    for learner, predict in zip(trained.learners, real, strict=True):
-        learner.predict = predict
-    noted.append(trained.train_epoch(3))
+
+    def says(method: Any, classes: Tensor) -> float | None:
+        for learner in method.learners:
+            learner.predict = lambda *given: Predictions(10 * F.one_hot(classes, 3).float(), torch.zeros(60, 0))
+        return method.start_epoch(method.epoch).get("noise_rate_after_warmup")
+
     wrong = float((truth != tiny.given_labels).float().mean())
-    assert [one.get("noise_rate_after_warmup") for one in noted] == [None, None, pytest.approx(wrong), None]
+    assert wrong < 0.5
+    halfway = None
+    for trained.epoch in range(2, 7):
+        rate = says(trained, (truth + 1) % 3 if trained.epoch in (2, 4) else truth)
+        assert rate == trained.noise_rate_estimate(0.99)
+        if trained.epoch == 4:
+            halfway = trained.state_dict()
+            assert rate != pytest.approx(wrong), "mistaken in two of three"
+    assert trained.noise_rate_estimate(0.99) == pytest.approx(wrong)
+    trained.epoch = 7
+    assert says(trained, (truth + 1) % 3) is None, "nobody is asked any more"
+    assert trained.noise_rate_estimate(0.99) == pytest.approx(wrong)
+    assert trained.state_dict()["opinions"] is None
+
     resumed = method_on(tiny, config_of(method, warmup_epochs=2))
-    resumed.load_state_dict(trained.state_dict())
-    for one in (trained, resumed):
-        assert one.noise_rate_estimate(0.99) == pytest.approx(wrong)
+    assert halfway is not None
+    resumed.load_state_dict(halfway)
+    for resumed.epoch in (5, 6):
+        says(resumed, truth)
+    assert resumed.noise_rate_estimate(0.99) == pytest.approx(wrong)
+
+
+def test_the_noise_rate_is_of_those_samples_that_were_seen(tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of("mixup", warmup_epochs=1))
+    assert tiny.true_labels is not None
+    right, wrong = ((tiny.true_labels == tiny.given_labels) == same for same in (True, False))
+    trained.rows = torch.cat([right.nonzero()[:20, 0], wrong.nonzero()[:5, 0]])
+    for learner in trained.learners:
+        seen = 10 * F.one_hot(tiny.true_labels[trained.rows], 3).float()
+        learner.predict = lambda *given: Predictions(seen, torch.zeros(25, 0))
+    trained.start_epoch(1)
+    assert trained.noise_rate_estimate(0.99) == pytest.approx(5 / 25)
 
 
 def test_networks_that_have_learned_nothing_are_not_asked_how_many_labels_are_wrong(tiny: LabelledImages) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
+NUMBER = re.compile(r"[+-]\d+(\.\d+)?([eE][+-]?\d+)?")  # a number with a sign is none
 
 
 def csv_text(header: list[str], rows: Iterable[Iterable[object]]) -> str:
@@ -21,7 +23,8 @@ def csv_text(header: list[str], rows: Iterable[Iterable[object]]) -> str:
 def harmless(cell: object) -> object:
     """A name that a spreadsheet would run as a formula gets an apostrophe in front, as spreadsheets do it; so does one
     that looks as if it had got it, for `plain_cell` to take away."""
-    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'")[:1] in FORMULA else cell
+    runs = isinstance(cell, str) and cell.lstrip("'")[:1] in FORMULA and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if runs else cell
 
 
 def plain_cell(cell: str) -> str:

@@ -267,7 +267,7 @@ class CoDivide:
 
     def _draw_epoch(self, split: Split, index: int, epoch: int) -> list[tuple[Tensor, Tensor]]:
         """A share of either side for each step: as many steps as the setting says, a short side repeated."""
-        size, is_clean = self.config.batch_size, split.is_clean.cpu()[self.rows]
+        size, is_clean = min(self.config.batch_size, len(self.rows)), split.is_clean.cpu()[self.rows]
         clean, noisy = self.rows[is_clean], self.rows[~is_clean]
         steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.rows)) // size)
         sizes = [size, size]

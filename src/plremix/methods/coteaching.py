@@ -24,6 +24,7 @@ class CoTeaching(Stepwise):
 
     config: CoTeachingConfig
     networks_used = 2
+    judged_epochs = 1  # what is forgotten goes by the rate at once
 
     def start_epoch(self, epoch: int) -> Metrics:
         """Before anything is forgotten, the rate is estimated if nobody told it: the networks have learned a little."""

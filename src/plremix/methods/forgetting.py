@@ -26,4 +26,9 @@ def estimated_rate(logits: Sequence[Tensor], labels: Tensor) -> float:
 
     At that moment they take many samples for the same few classes, so each class is given its quota first.
     """
-    return rate_by_quotas(mean_softmax([torch.nan_to_num(one) for one in logits]), labels)
+    return rate_by_quotas(mean_probabilities(logits), labels)
+
+
+def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
+    """(N, C) from each network's logits, of which some may not be finite."""
+    return mean_softmax([torch.nan_to_num(one) for one in logits])

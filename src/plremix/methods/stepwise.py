@@ -17,11 +17,11 @@ from plremix.data.loading import Loader, batches, passes
 from plremix.methods.base import Arrays, Averages, ClassSets, Metrics, no_one_watches
 from plremix.methods.contrasts import contrasts_of, strong_views
 from plremix.methods.drawing import rows_of, spread
-from plremix.methods.forgetting import estimated_rate
+from plremix.methods.forgetting import mean_probabilities
 from plremix.methods.learner import Learner, step_together
 from plremix.networks import Architecture
 from plremix.randomness import generator
-from plremix.selection import Verdict, judge_labels
+from plremix.selection import Verdict, judge_labels, rate_by_quotas
 
 Losses = dict[str, Tensor]
 
@@ -34,7 +34,9 @@ class Stepwise:
     """
 
     networks_used: ClassVar[int] = 1
+    judged_epochs: ClassVar[int] = 5  # how many epochs' starts the noise rate is read from: fewer are further off
     noise_rate: float | None = None  # share of the labels that seemed wrong when the networks had learned a little
+    opinions: Tensor | None = None  # (N, C) class probabilities, added up while it is read
 
     def __init__(
         self, config: Config, loader: Loader, labels: Tensor, architecture: Architecture, fabric: Fabric
@@ -55,11 +57,19 @@ class Stepwise:
     # --- what a method says ---
 
     def start_epoch(self, epoch: int) -> Metrics:
-        """What happens before the first step, and what the log should say of it. Once in a run that is how many labels
+        """What happens before the first step, and what the log should say of it. For some epochs that is how many labels
         seem wrong: after warm-up networks have learned a little, and hardly a wrong label by heart."""
-        if self.noise_rate is not None or epoch < self.first_judged():
+        first = self.first_judged()
+        if not first <= epoch < first + self.judged_epochs:
             return {}
-        self.noise_rate = estimated_rate(self._predictions(self.rows), self.labels[self.rows])
+        seen = mean_probabilities(self._predictions(self.rows))
+        if self.opinions is None:
+            self.opinions = seen.new_zeros(len(self.labels), self.classes)
+        self.opinions[self.rows.to(seen.device)] += seen
+        heard = self.opinions.sum(1) > 0  # an epoch need not see all samples
+        self.noise_rate = rate_by_quotas(self.opinions[heard], self.labels[heard])
+        if epoch + 1 == first + self.judged_epochs:
+            self.opinions = None
         return {"noise_rate_after_warmup": self.noise_rate}
 
     def first_judged(self) -> int:
@@ -155,6 +165,7 @@ class Stepwise:
             "learners": [learner.state_dict() for learner in self.learners],
             "contrasts": [contrast.state_dict() for contrast in self.contrasts],
             "noise_rate": self.noise_rate,
+            "opinions": self.opinions,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -163,3 +174,5 @@ class Stepwise:
         for contrast, saved in zip(self.contrasts, state["contrasts"], strict=True):
             contrast.load_state_dict(saved)
         self.noise_rate = state.get("noise_rate", state.get("rate"))  # older files have the second, or none
+        opinions = state.get("opinions")  # not in older files
+        self.opinions = None if opinions is None else opinions.to(self.labels.device)
