@@ -21,6 +21,8 @@ METHODS = (
     *("cross-entropy", "mixup", "co-teaching", "co-teaching-plus", "jocor", "dividemix", "elr", "elr-plus", "unicon"),
     "plremix",
 )
+# What the trials (`tuning.py`) found and the digits' recipe has not: there the noise rate decides on lambda_U.
+FOUND = {"dividemix": ("--lambda-u", "10"), "unicon": ("--lambda-u", "30")}
 ABLATION = {  # row: recipe suffix
     "PLR and neighbours": "",  # the digits' default: with their votes
     "PLR": "-plr",  # what is not InfoNCE is a part of FlatPLR changed
@@ -70,8 +72,9 @@ ONLY = {
 
 
 def methods(chosen: argparse.Namespace) -> list[Cell]:
-    rows = {method: [] if method == "plremix" else ["--method", method] for method in METHODS}
-    rows["cross-entropy, distorted"] = ["--method", "cross-entropy", "--weak-view", "distort"]  # by `tuning.py`
+    rows = {method: ["--method", method, *FOUND.get(method, ())] for method in METHODS}
+    rows["plremix"] = []
+    rows["cross-entropy, distorted"] = [*rows["cross-entropy"], "--weak-view", "distort"]  # by `tuning.py`, too
     return [
         Cell("methods", row, noise, seed, (f"digits-{noise}", *flags))
         for seed in range(10, 20)  # PLReMix had been run on 10 to 14 once before its last change, the neighbours' votes
@@ -87,7 +90,7 @@ def ablation(chosen: argparse.Namespace) -> list[Cell]:
         for contrast in contrasts:
             plugged = [] if contrast == "none" else ["--contrast", contrast]
             rows[f"{method} with {contrast}"] = ["digits-sym-80", "--method", method, *plugged]
-    rows["dividemix"] = ["digits-sym-80", "--method", "dividemix"]
+    rows["dividemix"] = ["digits-sym-80", "--method", "dividemix", *FOUND["dividemix"]]
     rows["dividemix, pre-trained"] = [*rows["dividemix"], "--pretrain", "simclr"]
     return [
         Cell("ablation", row, "sym-80", seed, tuple(words))

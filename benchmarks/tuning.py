@@ -76,9 +76,11 @@ TRIALS: dict[str, list[str]] = {
     ],
 }
 # What the trials began with, where the recipe now has what they found: the last ones, the further ones, then the eight
-# before them. Of cross-entropy the recipe keeps the plain views, whatever was found.
+# before them. What `comparison.py` gives a method beside its recipe counts as found.
 START_LAST: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "distort"},
+    "dividemix": {"lambda_u": 10.0},
+    "unicon": {"lambda_u": 30.0},
 }
 START_FURTHER: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "crop"},
