@@ -399,7 +399,7 @@ def test_the_noise_rate_is_read_after_warm_up_and_kept(method: str, tiny: Labell
         assert "noise_rate_after_warmup" not in trained.train_epoch(epoch)
     assert trained.noise_rate_estimate(0.3) == 0.3, "nothing is known before"
 
-    def says(method: Any, classes: Tensor) -> float | None:
+    def says(method: Any, classes: torch.Tensor) -> float | None:
         for learner in method.learners:
             learner.predict = lambda *given: Predictions(10 * F.one_hot(classes, 3).float(), torch.zeros(60, 0))
         return method.start_epoch(method.epoch).get("noise_rate_after_warmup")
@@ -432,9 +432,8 @@ def test_the_noise_rate_is_of_those_samples_that_were_seen(tiny: LabelledImages)
     assert tiny.true_labels is not None
     right, wrong = ((tiny.true_labels == tiny.given_labels) == same for same in (True, False))
     trained.rows = torch.cat([right.nonzero()[:20, 0], wrong.nonzero()[:5, 0]])
-    for learner in trained.learners:
-        seen = 10 * F.one_hot(tiny.true_labels[trained.rows], 3).float()
-        learner.predict = lambda *given: Predictions(seen, torch.zeros(25, 0))
+    seen = Predictions(10 * F.one_hot(tiny.true_labels[trained.rows], 3).float(), torch.zeros(25, 0))
+    trained.learners[0].predict = lambda *given: seen
     trained.start_epoch(1)
     assert trained.noise_rate_estimate(0.99) == pytest.approx(5 / 25)
 

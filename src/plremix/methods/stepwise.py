@@ -57,8 +57,8 @@ class Stepwise:
     # --- what a method says ---
 
     def start_epoch(self, epoch: int) -> Metrics:
-        """What happens before the first step, and what the log should say of it. For some epochs that is how many labels
-        seem wrong: after warm-up networks have learned a little, and hardly a wrong label by heart."""
+        """What happens before the first step, and what the log should say of it: for some epochs, how many labels seem
+        wrong. After warm-up networks have learned a little, and hardly a wrong label by heart."""
         first = self.first_judged()
         if not first <= epoch < first + self.judged_epochs:
             return {}
