@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from plremix import recipes
 from plremix.config import CoDivideConfig, Config
-from plremix.networks import BACKBONES, Architecture, Network
+from plremix.networks import BACKBONES, Architecture, Network, Shape
 
 IMAGES = {"cifar10": 50_000, "cifar100": 50_000, "tiny-imagenet": 100_000, "clothing1m": 64_000, "webvision": 65_944}
 TEST = {"cifar10": 10_000, "cifar100": 10_000, "tiny-imagenet": 10_000, "clothing1m": 14_313, "webvision": 5_000}
@@ -66,15 +66,14 @@ def cost(config: Config, clean: float) -> Cost:
 
 def architecture(config: Config) -> Architecture:
     ours = config.network in BACKBONES
-    width, blocks = BACKBONES[config.network] if ours else (0, ())
+    shape = BACKBONES[config.network] if ours else Shape()
     return Architecture(
         channels=3,
         classes=CLASSES[config.data],
         embedding_size=128,
         timm="" if ours else config.network,
-        width=width,
-        blocks=blocks,
         pool_grid=config.pool_grid,
+        **shape._asdict(),
     )
 
 

@@ -75,8 +75,7 @@ def build(network: str, count: int) -> CoDivide:
     draws = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (count, 3, SIDE, SIDE), dtype=torch.uint8, generator=draws)
     labels = torch.randint(0, CLASSES, (count,), generator=draws)
-    width, blocks = BACKBONES[network]
-    architecture = Architecture(width=width, blocks=blocks, channels=3, classes=CLASSES, embedding_size=128)
+    architecture = Architecture(**BACKBONES[network]._asdict(), channels=3, classes=CLASSES, embedding_size=128)
     config = CoDivideConfig(data="noise", recipe="benchmark", epochs=100)
     loader = Loader(images, torch.full((3,), 0.5), torch.full((3,), 0.25))
     return CoDivide(config, loader, labels, architecture, Fabric(accelerator="cpu", devices=1))

@@ -53,8 +53,7 @@ def build(network: str) -> CoDivide:
     """A method on noise images; what they show does not matter for time."""
     draws = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (2 * B, 3, SIDE, SIDE), dtype=torch.uint8, generator=draws)
-    width, blocks = BACKBONES[network]
-    architecture = Architecture(width=width, blocks=blocks, channels=3, classes=CLASSES, embedding_size=128)
+    architecture = Architecture(**BACKBONES[network]._asdict(), channels=3, classes=CLASSES, embedding_size=128)
     config = CoDivideConfig(data="noise", recipe="benchmark", batch_size=B, epochs=100)
     fabric = Fabric(accelerator="cpu", devices=1)
     loader = Loader(images, torch.full((3,), 0.5), torch.full((3,), 0.25))

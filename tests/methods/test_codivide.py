@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from helpers import blobs, method_on, same_state, small_config
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from plremix.config import LATE_EPOCHS
+from plremix.data.augment import VIEWS
 from plremix.data.dataset import LabelledImages
+from plremix.data.loading import passes
 from plremix.data.sources import arrays
-from plremix.losses import reliable_negatives
+from plremix.losses import contrastive_loss, reliable_negatives
 from plremix.methods import codivide
 from plremix.methods.base import Averages
 from plremix.methods.codivide import CoDivide, first_noise_rate
@@ -35,7 +38,7 @@ from plremix.methods.splits import (
     small_loss,
 )
 from plremix.randomness import beta, generator
-from plremix.selection import Verdict
+from plremix.selection import Verdict, prototype_logits
 
 
 def finite(method: CoDivide) -> bool:
@@ -57,7 +60,44 @@ def test_an_epoch_of_each_phase_reports_its_losses(tiny: LabelledImages) -> None
 
 def test_the_networks_start_apart_and_stay_apart(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config())
-    assert not same_state(method.networks[0].state_dict(), method.networks[1].state_dict())
+    for epoch in range(3):
+        first, second = (network.classifier.weight for network in method.networks)
+        assert (first - second).abs().mean() > 0.01
+        method.train_epoch(epoch)
+
+
+@pytest.mark.parametrize("view", ["weak", "strong"])
+def test_the_loss_of_a_warm_up_step_is_the_sum_of_its_terms(
+    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    """Cross-entropy on the given labels, negative entropy, and the contrast with its own temperature and weight."""
+    settings = {"warmup_temperature": 0.3, "temperature": 0.9, "contrast_weight": 0.5, "warmup_clip": 0.7}
+    config = small_config(batch_size=30, flat=False, warmup_entropy=True, warmup_view=view, **settings)
+    method, draws = method_on(tiny, config), torch.Generator().manual_seed(0)
+    learner = method.learners[1]
+    classify, project = (0.1 * torch.randn(64, size, generator=draws) for size in (3, 8))
+    shown: list[Tensor] = []
+
+    def forward(images: Tensor, embeddings: bool = False) -> SimpleNamespace:
+        shown.append(images)
+        return SimpleNamespace(logits=images.flatten(1) @ classify, embeddings=images.flatten(1) @ project)
+
+    descended: list[tuple[float, float]] = []
+    learner.forward = forward
+    learner.descend = lambda loss, longest: descended.append((loss.item(), longest))
+    method.train_epoch(0)
+
+    order = passes(torch.arange(60), 60, generator(0, "order", 1, 0))
+    views = torch.cat(shown).chunk(3)
+    said = (views[0].flatten(1) @ classify).log_softmax(1)
+    truth = sum(-float(row[label]) for row, label in zip(said, tiny.given_labels[order], strict=True)) / 60
+    entropy = -sum(float(p.exp() * p) for p in said.flatten()) / 60
+    pairs = torch.stack([one.flatten(1) @ project for one in views[1:]], dim=1)
+    contrast = contrastive_loss(pairs, temperature=0.3).item()
+    assert descended == [(pytest.approx(truth - entropy + 0.5 * contrast, abs=1e-4), 0.7)]
+    plain = VIEWS[config.weak_view if view == "weak" else config.strong_view]
+    seen = next(iter(method.loader.epoch([order], [plain], lambda step: generator(0, "views", 1, 0, step))))[0]
+    assert torch.equal(seen, views[0])
 
 
 def test_targets_equal_the_papers_formula(tiny: LabelledImages) -> None:
@@ -304,6 +344,74 @@ def test_options_of_the_paper_train_too_and_change_something(changes: dict) -> N
     assert not same_state(usual.state_dict(), method.state_dict())
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_an_epoch_trains_on_the_split_of_that_name(tiny: LabelledImages, split: str) -> None:
+    method = method_on(tiny, small_config(split=split, clean_threshold=0.8, mixture_steps=3))
+    method.train_epoch(0)
+    scores = method._score(method.rows)
+    expected = SPLITS[split](scores, tiny.given_labels, method.config, 1)
+    method.train_epoch(1)
+    assert torch.equal(method.clean_samples()[0], torch.stack([one.is_clean for one in expected]))
+    assert torch.equal(method.clean_samples()[1], torch.stack([one.clean_probability for one in expected]))
+    others = {name: SPLITS[name](scores, tiny.given_labels, method.config, 1) for name in SPLITS if name != split}
+    for name, other in others.items():
+        assert not torch.equal(expected[0].clean_probability, other[0].clean_probability), name
+
+
+def test_the_threshold_of_a_mixture_and_its_steps_are_the_configs() -> None:
+    draws, labels, counts = torch.Generator().manual_seed(0), torch.arange(60) % 3, []
+    scores = Scores(2 * torch.randn(60, 3, generator=draws), torch.randn(60, 8, generator=draws), torch.eye(3, 8))
+    for settings in ({}, {"clean_threshold": 0.9}, {"mixture_steps": 1}):
+        (split,) = mixture2d([scores], labels, small_config(**settings), 1)
+        counts.append((int(split.is_clean.sum()), split.clean_probability.sum().item()))
+    assert counts[1][0] < counts[0][0]
+    assert counts[1][1] == counts[0][1] != counts[2][1]
+
+
+@pytest.mark.parametrize("by", ["classifier", "pseudo-label"])
+def test_prototypes_move_by_the_networks_own_confident_samples(tiny: LabelledImages, by: str) -> None:
+    """Neither by the other network's, as published, nor by a constant mix of classifier and prototypes."""
+    momentum, epoch, draws = 0.5, 1, torch.Generator().manual_seed(0)
+    method = method_on(tiny, small_config(prototype_momentum=momentum, prototype_class=by))
+    method.train_epoch(0)
+    method.prototypes = [F.normalize(torch.randn(3, 8, generator=draws), dim=1) for _ in (0, 1)]
+    scores = [
+        Scores(2 * torch.randn(60, 3, generator=draws), F.normalize(torch.randn(60, 8, generator=draws), dim=1), own)
+        for own in method.prototypes
+    ]
+    mix = 0.5 * (1 + math.cos(math.pi * epoch / method.config.epochs))
+    method._score = lambda rows: scores
+    method.train_epoch(epoch)
+    for index, own in enumerate(scores):
+        near = prototype_logits(own.embeddings, own.prototypes)
+        pseudo = ((1 - mix) * near + mix * own.logits).softmax(1)
+        largest = pseudo.max(1).values
+        general = momentum / 3 + (1 - momentum) * largest.mean()
+        usual = momentum / 3 + (1 - momentum) * pseudo.mean(0)
+        sure = largest >= (usual / usual.max() * general)[pseudo.argmax(1)]
+        classes = (own.logits if by == "classifier" else pseudo).argmax(1)
+        assert 0 < sure.sum() < 60
+        for k in range(3):
+            members = own.embeddings[sure & (classes == k)]
+            expected = own.prototypes[k]
+            if len(members):
+                mean = members.mean(0)
+                expected = momentum * expected + (1 - momentum) * mean / mean.norm()
+            assert torch.allclose(method.prototypes[index][k], expected / expected.norm(), atol=1e-5)
+
+
+def test_guessed_labels_are_as_sharp_as_the_config_says(tiny: LabelledImages) -> None:
+    split = Split(torch.zeros(60, dtype=torch.bool), torch.zeros(60), torch.zeros(60, 3), torch.zeros(60, 1))
+    entropies = []
+    for sharpen in (0.25, 0.5, 1.0):
+        method = method_on(tiny, small_config(sharpen=sharpen))
+        weak = [torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1)]
+        targets = method._targets(0, split, torch.arange(0), torch.arange(6), weak)
+        entropies.append(-(targets * targets.log()).sum(1).mean().item())
+    assert entropies == sorted(entropies)
+    assert len(set(entropies)) == 3
+
+
 def test_prototypes_start_from_the_given_labels_and_move_a_little(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_config(warmup_epochs=0, prototype_momentum=0.9))
     before = method._score(method.rows)
@@ -468,14 +576,6 @@ def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(
     labels = tiny.given_labels.numpy()
     assert np.array_equal(method.lesson.labels.numpy(), careful.corrected(labels))
     assert np.allclose(method.lesson.weights.numpy(), careful.confidence)
-
-    older = method.state_dict()  # a file of a version that had one verdict
-    del older["lesson"], older["noise_rate_judged"]
-    again = method_on(tiny, config)
-    again.load_state_dict(older)
-    again.train_epoch(1)
-    assert np.array_equal(again.judged.is_label_issue, told.is_label_issue)
-    assert np.array_equal(again.lesson.labels.numpy(), told.corrected(labels))
 
 
 def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:

@@ -71,6 +71,22 @@ def test_the_contrast_of_a_batch_equals_a_loop_over_pairs(name: str, flat: bool)
     assert torch.allclose(found, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["simclr", "scl", "plr"])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_sample_does_not_repel_its_copies_where_a_short_side_is_repeated(name: str, epoch: int) -> None:
+    draws = torch.Generator().manual_seed(0)
+    embeddings = torch.randn(3, 2, 4, generator=draws)
+    mine = torch.tensor([5, 9, 5])
+    learner: Any = SimpleNamespace(embed=lambda views: embeddings)
+    config = small_cross_entropy(contrast=name, flat=False, warmup_epochs=1, temperature=0.5, kappa=(1,))
+    scores = 9 * torch.eye(8)[torch.arange(30) % 8]
+    contrast = Contrast(config, learner, torch.arange(30) % 8)
+    loss, _ = contrast([torch.zeros(3, 1, 8, 8)] * 2, mine, scores, epoch=epoch)
+    same = mine[:, None] == mine
+    attract = same if name == "scl" and epoch else torch.zeros_like(same)
+    assert loss.item() == pytest.approx(naive_contrast(embeddings, attract, ~same, flat=False).item(), abs=1e-5)
+
+
 def test_the_queue_holds_the_latest_samples_by_a_slow_encoder(tiny: LabelledImages) -> None:
     method = method_on(tiny, small_cross_entropy(contrast="plr-queue", queue_size=12))
     contrast: Contrast = method.contrasts[0]
@@ -175,6 +191,16 @@ def test_pre_training_moves_the_backbone_without_labels_and_is_exact(tiny: Label
         assert torch.equal(start["classifier.weight"], method.networks[0].state_dict()["classifier.weight"])
         states.append(method.networks[0].state_dict())
     assert same_state(*states)
+
+
+def test_pre_training_leaves_no_momentum_behind(tiny: LabelledImages) -> None:
+    method = method_on(tiny, small_config(pretrain="simclr", pretrain_epochs=2))
+    held = []
+    for epoch in range(2):
+        pretrain(method, epoch)
+        held.append([len(learner.optimizer.state_dict()["state"]) for learner in method.learners])
+    assert min(held[0]) > 0
+    assert held[1] == [0, 0]
 
 
 @pytest.mark.parametrize("make", [small_config, small_cross_entropy])

@@ -438,6 +438,18 @@ def test_the_noise_rate_is_of_those_samples_that_were_seen(tiny: LabelledImages)
     assert trained.noise_rate_estimate(0.99) == pytest.approx(5 / 25)
 
 
+@pytest.mark.parametrize("method", ["co-teaching", "jocor", "elr-plus"])
+def test_two_networks_predict_together_and_both_are_contrasted(method: str, tiny: LabelledImages) -> None:
+    trained = method_on(tiny, config_of(method, contrast="simclr", flat=False))
+    before = [learner.network.projector[0].weight.detach().clone() for learner in trained.learners]
+    trained.train_epoch(0)
+    for learner, weight in zip(trained.learners, before, strict=True):
+        assert not torch.allclose(learner.network.projector[0].weight, weight, atol=1e-5)
+    apart = [learner.predict(trained.loader.images, trained.loader).logits for learner in trained.learners]
+    assert torch.allclose(trained.logits(trained.loader.images), apart[0] + apart[1], atol=1e-5)
+    assert not torch.allclose(apart[0], apart[1], atol=1e-3)
+
+
 def test_networks_that_have_learned_nothing_are_not_asked_how_many_labels_are_wrong(tiny: LabelledImages) -> None:
     trained = method_on(tiny, config_of("cross-entropy", warmup_epochs=0))
     assert "noise_rate_after_warmup" not in trained.train_epoch(0)

@@ -7,15 +7,15 @@ import sys
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from plremix.networks import BACKBONES, Architecture, Network, build_network
 from plremix.networks.preact_resnet import PreActResNet
 
 
 def architecture(name: str = "preact-resnet-small", **changes: int) -> Architecture:
-    width, blocks = BACKBONES[name]
-    settings = {"width": width, "channels": 3, "classes": 10, "embedding_size": 128, **changes}
-    return Architecture(blocks=blocks, **settings)
+    settings = {**BACKBONES[name]._asdict(), "channels": 3, "classes": 10, "embedding_size": 128, **changes}
+    return Architecture(**settings)
 
 
 def test_preact_resnet18_has_the_published_parameters_and_feature_sizes() -> None:
@@ -34,6 +34,25 @@ def test_preact_resnet18_has_the_published_parameters_and_feature_sizes() -> Non
     assert sum(p.numel() for p in network.backbone.parameters() if p.ndim == 4) == stem + stages + shortcuts
     assert sum(p.numel() for p in network.classifier.parameters()) == 513 * 10
     assert sum(p.numel() for p in network.projector.parameters()) == 513 * 512 + 513 * 128
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", BACKBONES)
+def test_the_published_networks_shortcuts_are_taken_after_the_first_activation(name: str) -> None:
+    network = build_network(architecture(name, width=16), torch.Generator().manual_seed(0)).eval()
+    for part in network.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.running_mean.uniform_(-1, 1)
+            part.bias.uniform_(-1, 1)
+    features = torch.randn(2, 16, 8, 8)
+    for block in network.backbone.stages:
+        active = F.relu(block.bn1(features))
+        residual = block.conv2(F.relu(block.bn2(block.conv1(active))))
+        before = active if name == "preact-resnet18" else features
+        expected = residual + (before if block.shortcut is None else block.shortcut(active))
+        assert torch.allclose(block(features), expected, atol=1e-6)
+        features = expected
+    assert not torch.allclose(features, F.relu(features))
 
 
 @pytest.mark.parametrize(("channels", "side"), [(1, 8), (3, 8), (1, 28), (3, 32), (3, 17)])

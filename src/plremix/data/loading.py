@@ -82,6 +82,10 @@ class Loader:
         """This process's rows of a batch; a remainder that cannot be shared out evenly is dropped."""
         return indices[: len(indices) // self.ranks * self.ranks][self.rank :: self.ranks]
 
+    def for_all(self, count: int) -> int:
+        """`count` samples or a few more, so that every process gets as many."""
+        return -(-count // self.ranks) * self.ranks
+
     def epoch(
         self, steps: Iterable[Tensor], views: Sequence[View], draws: Callable[[int], torch.Generator]
     ) -> Iterator[list[Tensor]]:

@@ -249,15 +249,15 @@ class CoDivide:
         draws = partial(generator, self.config.seed, "views", index, epoch)
         strong = self.strong if self.config.learned_view == "strong" or contrasts else []
         used = 2 if self.config.guess == "step" else 1  # views of a sample that its guess is learned in
-        further = used if self.config.learned_view == "weak" else 0
-        every_view = self.loader.epoch(rows, [self.weak] * (used + further) + strong, draws)
+        more = used if self.config.learned_view == "weak" else 0
+        every_view = self.loader.epoch(rows, [self.weak] * (used + more) + strong, draws)
         for step, ((clean, noisy), drawn) in enumerate(zip(sides, every_view, strict=True)):
-            weak, others, contrasted = drawn[:used], drawn[used:], drawn[used + further :]
-            targets = self._targets(index, split, clean, noisy, weak)
-            learned = weak if self.config.learned_view == "guessed" else others[:used]
+            guessed, further, strong_ones = drawn[:used], drawn[used : used + more], drawn[used + more :]
+            targets = self._targets(index, split, clean, noisy, guessed)
+            learned = {"guessed": guessed, "weak": further, "strong": strong_ones[:used]}[self.config.learned_view]
             losses = self._losses(index, clean, learned, targets, epoch, step, len(rows))
             seen = slice(0 if self.config.contrast_side == "all" else len(clean), None, self.config.contrast_every)
-            yield Step(losses, [view[seen] for view in contrasted], rows[step][seen], (step + 1) / len(rows))
+            yield Step(losses, [view[seen] for view in strong_ones], rows[step][seen], (step + 1) / len(rows))
 
     def next_splits(self, epoch: int) -> list[Split]:
         """The splits that the networks, as they are now, would begin that epoch with."""
@@ -272,10 +272,11 @@ class CoDivide:
         steps = max(1, (len(clean) if self.config.epoch_length == "clean" else len(self.rows)) // size)
         sizes = [size, size]
         if self.config.noisy_batch == "by-share":  # bounded, for splits that find hardly anyone clean
-            sizes[1] = min(max(1, size * len(self.rows) // (2 * max(1, len(clean)))), 4 * size)
+            share = max(1, size * len(self.rows) // (2 * max(1, len(clean))))
+            sizes[1] = min(self.loader.for_all(share), 4 * size)
         if self.config.noisy_batch == "proportional":
             share = math.ceil(2 * size * len(noisy) / max(1, len(self.rows)))
-            sizes[1] = min(size, -(-share // self.loader.ranks) * self.loader.ranks)  # some for every process
+            sizes[1] = min(self.loader.for_all(share), size)
             sizes[0] = 2 * size - sizes[1]
         draws = generator(self.config.seed, "order", index, epoch)
         orders = [passes(side, steps * each, draws) for side, each in zip((clean, noisy), sizes, strict=True)]
@@ -344,7 +345,7 @@ class CoDivide:
     def _finish(self, epoch: int, averages: Averages) -> Metrics:
         config = self.config
         if self.lesson is None:
-            self.judged, careful = (self.judged,) * 2 if self.judged else self._judge()  # older files have one verdict
+            self.judged, careful = self._judge()
             labels, sure = careful.corrected(self.labels.cpu().numpy()), torch.from_numpy(careful.confidence)
             lesson = torch.from_numpy(labels).to(self.labels.device), sure.float().to(self.labels.device)
             self.lesson = Lesson(*map(same_everywhere, lesson))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,35 +16,6 @@ from plremix.methods.gathering import gather_rows, share_statistics
 from plremix.methods.learner import Learner
 
 Stats = dict[str, Tensor]
-# embeddings (b, v, d), class scores (b, C), given labels (b,) or None, kappa, flat, temperature -> loss, what it saw
-ContrastPart = Callable[[Tensor, Tensor, Tensor | None, int, bool, float], tuple[Tensor, Stats]]
-
-
-def simclr(
-    embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, Stats]:
-    """Every other sample is a negative."""
-    return contrast_with_stats(embeddings, flat=flat, temperature=temperature)
-
-
-def scl(
-    embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, Stats]:
-    """Samples of the same pseudo label are positives, all others negatives."""
-    pseudo_labels = class_scores.argmax(1)
-    same = pseudo_labels[:, None] == pseudo_labels[None, :]
-    return contrast_with_stats(embeddings, positives=same, flat=flat, temperature=temperature)
-
-
-def plr(
-    embeddings: Tensor, class_scores: Tensor, labels: Tensor | None, kappa: int, flat: bool, temperature: float
-) -> tuple[Tensor, Stats]:
-    """Only samples whose likely classes are disjoint are negatives (paper, sec. 3.3)."""
-    negatives = reliable_negatives(class_scores, kappa, labels)
-    return contrast_with_stats(embeddings, negatives, flat=flat, temperature=temperature)
-
-
-CONTRASTS: dict[str, ContrastPart] = {"simclr": simclr, "scl": scl, "plr": plr}
 
 
 class Contrast:
@@ -75,26 +46,33 @@ class Contrast:
         them apart. `class_scores` (N, C) say which classes are likely for whom, once warm-up is over: networks that
         know nothing yet find the same classes likely for everybody, and hardly a negative would be left.
         """
-        config, use_given = self.config, self._uses_given(epoch)
+        config, queue = self.config, self.queue
         embeddings = gather_rows(self.learner.embed(strong))
         everyone = gather_rows(mine.to(self.labels.device))
-        kappa, plain = config.kappa_at(epoch), epoch < config.warmup_epochs
-        if self.queue is None:
-            given = self.labels[everyone] if use_given else None
-            part = CONTRASTS["simclr" if plain else config.contrast]
-            loss, seen = part(embeddings, class_scores[everyone], given, kappa, config.flat, config.temperature)
-        else:
-            rows = torch.cat([everyone, self.queue.rows])
-            given = self.labels[rows] if use_given else None
-            if plain:
-                negatives = everyone[:, None] != rows
-            else:
-                negatives = reliable_negatives(class_scores[rows], kappa, given)[: len(everyone)]
-            loss, seen = contrast_with_stats(
-                embeddings, negatives, keys=self.queue.keys, flat=config.flat, temperature=config.temperature
-            )
-            self.queue.push(strong[0], everyone)
+        rows, keys = (everyone, None) if queue is None else (torch.cat([everyone, queue.rows]), queue.keys)
+        negatives, positives = self._relations(everyone, rows, class_scores, epoch)
+        loss, seen = contrast_with_stats(
+            embeddings, negatives, positives=positives, keys=keys, flat=config.flat, temperature=config.temperature
+        )
+        if queue is not None:
+            queue.push(strong[0], everyone)
         return config.contrast_weight * loss, seen
+
+    def _relations(
+        self, everyone: Tensor, rows: Tensor, class_scores: Tensor, epoch: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """Whom each sample of the batch (b,) repels among the `rows` (b + K,) of batch and queue; whom of the batch it
+        attracts besides its own views."""
+        config = self.config
+        if config.contrast == "simclr" or epoch < config.warmup_epochs:  # every other sample is a negative;
+            return everyone[:, None] != rows, None  # where a short side is repeated, a sample is no other than its copy
+        if config.contrast == "scl":  # samples of the same pseudo label are positives, all others negatives
+            pseudo_labels = class_scores[everyone].argmax(1)
+            same = pseudo_labels[:, None] == pseudo_labels
+            return ~same, same
+        # only samples whose likely classes are disjoint are negatives (paper, sec. 3.3)
+        given = self.labels[rows] if self._uses_given(epoch) else None
+        return reliable_negatives(class_scores[rows], config.kappa_at(epoch), given)[: len(everyone)], None
 
     def class_sets(self, class_scores: Tensor, epoch: int) -> Tensor:
         """Class numbers (N, k) of every sample: those that have none in common repel each other (k = 0: all do)."""

@@ -1,7 +1,7 @@
 """Backbones, the network made of one, and its file form."""
 
 from plremix.networks.files import MODEL_FILE, Ensemble, load, model_bytes
-from plremix.networks.network import BACKBONES, Architecture, Network, Outputs, build_network
+from plremix.networks.network import BACKBONES, Architecture, Network, Outputs, Shape, build_network
 from plremix.networks.weights import load_backbone, starting_weights
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Ensemble",
     "Network",
     "Outputs",
+    "Shape",
     "build_network",
     "load",
     "load_backbone",

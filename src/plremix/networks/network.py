@@ -25,11 +25,20 @@ class Architecture:
     width: int = 0
     blocks: tuple[int, ...] = ()
     pool_grid: int = 1
+    active_shortcuts: bool = False  # see PreActBlock; model files of older versions have networks without
 
 
-BACKBONES: dict[str, tuple[int, tuple[int, ...]]] = {  # name: width, blocks a stage
-    "preact-resnet18": (64, (2, 2, 2, 2)),  # paper, sec. 4.1
-    "preact-resnet-small": (16, (1, 1, 1)),  # ours: 8x8 to 32x32 on a CPU
+class Shape(NamedTuple):
+    """What makes a PreAct ResNet."""
+
+    width: int = 0
+    blocks: tuple[int, ...] = ()  # of each stage
+    active_shortcuts: bool = False
+
+
+BACKBONES: dict[str, Shape] = {
+    "preact-resnet18": Shape(64, (2, 2, 2, 2), active_shortcuts=True),  # paper, sec. 4.1; published code
+    "preact-resnet-small": Shape(16, (1, 1, 1)),  # ours: 8x8 to 32x32 on a CPU
 }
 
 
@@ -52,7 +61,11 @@ class Network(nn.Module):
             features = timm_models.feature_count(self.backbone)
         else:
             self.backbone = PreActResNet(
-                architecture.channels, architecture.width, architecture.blocks, architecture.pool_grid
+                architecture.channels,
+                architecture.width,
+                architecture.blocks,
+                architecture.pool_grid,
+                active_shortcuts=architecture.active_shortcuts,
             )
             features = self.backbone.features
         self.classifier = nn.Linear(features, architecture.classes)

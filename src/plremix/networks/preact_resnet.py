@@ -1,5 +1,5 @@
 """The PreAct ResNet family in the published form (stem with batch norm and ReLU, shortcut after the first
-activation, no batch norm or ReLU after the last block), with width, depth and input channels as settings."""
+activation, no batch norm or ReLU after the last block), with width, depth, input channels and shortcuts as settings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ NARROW = 16
 
 
 class PreActBlock(nn.Module):
-    """Two 3x3 convolutions, each after batch norm and ReLU; the shortcut is taken after the first activation."""
+    """Two 3x3 convolutions, each after batch norm and ReLU.
 
-    def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
+    The shortcut is taken after the first activation: in the published networks always (`active_shortcuts`), otherwise
+    where it is a convolution, and where it changes nothing it is the input itself (He et al. 2016).
+    """
+
+    def __init__(self, channels_in: int, channels_out: int, stride: int, *, active_shortcuts: bool = True) -> None:
         super().__init__()
+        self.active_shortcuts = active_shortcuts
         self.bn1 = nn.BatchNorm2d(channels_in)
         self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(channels_out)
@@ -26,7 +31,9 @@ class PreActBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         active = F.relu(self.bn1(x))
-        shortcut = x if self.shortcut is None else self.shortcut(active)
+        shortcut = active if self.active_shortcuts else x
+        if self.shortcut is not None:
+            shortcut = self.shortcut(active)
         residual: Tensor = self.conv2(F.relu(self.bn2(self.conv1(active))))
         return residual + shortcut
 
@@ -40,7 +47,13 @@ class PreActResNet(nn.Module):
     """
 
     def __init__(
-        self, channels: int = 3, width: int = 64, blocks: tuple[int, ...] = (2, 2, 2, 2), pool_grid: int = 1
+        self,
+        channels: int = 3,
+        width: int = 64,
+        blocks: tuple[int, ...] = (2, 2, 2, 2),
+        pool_grid: int = 1,
+        *,
+        active_shortcuts: bool = True,
     ) -> None:
         super().__init__()
         self.narrow = width < NARROW
@@ -52,7 +65,8 @@ class PreActResNet(nn.Module):
         for stage, count in enumerate(blocks):
             for block in range(count):
                 channels_out = width * 2**stage
-                stages.append(PreActBlock(size, channels_out, stride=2 if stage and not block else 1))
+                stride = 2 if stage and not block else 1
+                stages.append(PreActBlock(size, channels_out, stride, active_shortcuts=active_shortcuts))
                 size = channels_out
         self.stages = nn.Sequential(*stages)
         self.pool_grid = pool_grid

@@ -24,7 +24,7 @@ from plremix.methods.cross_entropy import CrossEntropy
 from plremix.methods.elr import ELR, ELRPlus
 from plremix.methods.jocor import JoCoR
 from plremix.methods.mixup import MixUp
-from plremix.networks import BACKBONES, Architecture, Network
+from plremix.networks import BACKBONES, Architecture, Network, Shape
 from plremix.randomness import generator
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -147,15 +147,16 @@ def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method
     loader = Loader(on_device(data.images, fabric), mean, std, fabric.global_rank, fabric.world_size)
     labels = data.given_labels.to(fabric.device)
     ours = config.network in BACKBONES
-    width, blocks = BACKBONES[config.network] if ours else (0, ())
+    shape = BACKBONES[config.network] if ours else Shape()
     architecture = Architecture(
         channels=data.channels,
         classes=len(data.classes),
         embedding_size=config.embedding_size if _embeds(config) else 0,
         timm="" if ours else config.network,
-        width=config.width or width,
-        blocks=config.blocks or blocks,
+        width=config.width or shape.width,
+        blocks=config.blocks or shape.blocks,
         pool_grid=config.pool_grid,
+        active_shortcuts=shape.active_shortcuts,
     )
     method = METHODS[config.method](config, loader, labels, architecture, fabric)
     if not ours:
