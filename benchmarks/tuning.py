@@ -80,6 +80,7 @@ TRIALS: dict[str, list[str]] = {
 START_LAST: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "distort"},
     "dividemix": {"lambda_u": 10.0},
+    "elr-plus": {"elr_weight": 3.0},
     "unicon": {"lambda_u": 30.0, "lr_schedule": "cosine"},
 }
 START_FURTHER: dict[str, recipes.Settings] = {

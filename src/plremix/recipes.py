@@ -80,7 +80,7 @@ BY_METHOD: dict[str, Settings] = {
         "beta": 0.5,
     },
     "elr": {"lr": 0.02, "lr_schedule": "cosine", "weak_view": "distort"},
-    "elr-plus": {"lr": 0.05, "mixup_alpha": 0.3, "weak_view": "distort"},
+    "elr-plus": {"lr": 0.05, "mixup_alpha": 0.3, "weak_view": "distort", "elr_weight": 2.0},
     # divides once an epoch, with batches of one size
     "unicon": {**_UNICON, "lr": 0.1, "beta": 0.5, "lambda_u": "auto", "lr_schedule": "steps"},
     "plremix": {"flat": False},  # 97.4 against 97.1 % at 80 % noise, 94.8 against 88.6 at 90 %, seeds 100 to 104
