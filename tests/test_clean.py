@@ -274,6 +274,19 @@ def test_labels_never_share_a_folder_of_the_corrected_tree(tmp_path: Path) -> No
     assert all(len(list(folder.iterdir())) == 1 for folder in folders)
 
 
+def test_a_table_of_ours_can_be_cleaned_again(tmp_path: Path) -> None:
+    """Apostrophes before what looks like a formula are no part of a name, unless there is a file that is called so."""
+    source = tmp_path / "images"
+    write_images(source, ODD_NAMES, 64)
+    first = own.listed_files(source)
+    rows = zip(first.names, first.labels, strict=True)
+    (source / "again.csv").write_text(csv_text(["id", "corrected_label"], rows), encoding="utf-8")
+    second = own.listed_files(source / "again.csv", "id", "corrected_label")
+    assert not second.skipped
+    assert list(map(os.path.realpath, second.paths)) == list(map(os.path.realpath, first.paths))
+    assert [label.strip() for label in first.labels] == second.labels
+
+
 def test_names_come_back_from_a_sheet_as_they_were() -> None:
     for name in ("=1+1", "'=1+1", "''-x", "'plain'", "", "'", "@a", "a=b", "\tx"):
         cell = harmless(name)

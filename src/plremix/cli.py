@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints
 import tyro
 
 from plremix import __version__, recipes
-from plremix.config import CoDivideConfig, Config, Integers, parse_time, read_config
+from plremix.config import CONFIGS, CoDivideConfig, Config, Integers, parse_time, read_config
 from plremix.errors import InputError, some_of
 from plremix.memory import keep_freed_memory
 
@@ -32,6 +32,7 @@ Parsed = TypeVar("Parsed")
 Flags = TypeVar("Flags", bound="RunFlags")
 MISSING = ("nan", "none", "null", "na", "n/a", "<na>", "nat")  # what people write for a label that is not there
 NO_MEMORY = "out of memory|allocate memory|Storage size calculation overflowed"  # as torch says it
+NO_BRACES = str.maketrans("", "", "{}")
 OWN_FILES = ("data", "test", "noise_file")  # settings that are paths of the user's
 
 
@@ -332,6 +333,9 @@ def predict(words: Arguments) -> None:
             "plremix predict needs a run folder (or model.safetensors) and images: plremix predict RUN PATH"
         )
     flags = _parse(PredictFlags, rest, "plremix predict RUN PATH [PATH ...]", PredictFlags())
+    _check_there(*paths)
+    if flags.out is not None and not flags.out.parent.is_dir():
+        raise InputError(f"--out {flags.out} cannot be written: there is no folder {flags.out.parent}")
     from plremix.inference import predict_files
 
     text = predict_files(*map(Path, paths), proba=flags.proba, networks=flags.model)
@@ -347,6 +351,7 @@ def export(words: Arguments) -> None:
     if len(runs) != 1 and not {"-h", "--help"} & set(words):
         raise InputError(f"plremix export needs one run folder or model.safetensors file, got {len(runs)}")
     flags = _parse(ExportFlags, rest, "plremix export RUN", ExportFlags())
+    _check_there(*runs)
     from plremix.networks import load
     from plremix.networks.onnx import write_onnx
 
@@ -362,6 +367,7 @@ def analyze(words: Arguments) -> None:
     if not runs and not {"-h", "--help"} & set(words):
         raise InputError("plremix analyze needs a run folder first; several are compared by their learning curves")
     flags = _parse(AnalyzeFlags, words[len(runs) :], "plremix analyze RUN [RUN ...]", AnalyzeFlags())
+    _check_there(*runs)
     from plremix import analysis
 
     if len(runs) > 1:
@@ -525,6 +531,8 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
         raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
     if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
         raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
+    if config.noise_file is not None and _value_of("--noise", words) in ("symmetric", "asymmetric"):
+        raise InputError("--noise-file has the labels already: leave out --noise, or the file")
     if config.noise != "asymmetric" and _value_of("--noise-map", words):
         raise InputError("--noise-map goes with asymmetric noise; add --noise asymmetric and a --noise-ratio")
     return flags, config
@@ -546,6 +554,7 @@ def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
             if Path(default.data).resolve() != path.resolve():
                 raise InputError(f"{saved.parent} holds a run on {default.data}, not on {path}; choose another --out")
             return _parse_both(CleanFlags(), default, words, "plremix clean PATH")
+        _check_there(path)
         if (test := _value_of("--test", words)) is not None and not Path(test).exists():
             raise InputError(f"--test {test} does not exist")
         _check_before_looking(method, words)
@@ -574,6 +583,13 @@ def _check_before_looking(method: str, words: Arguments) -> None:
         raise refused
     if flags.time_budget is not None:
         parse_time(flags.time_budget)
+
+
+def _check_there(*paths: str | Path) -> None:
+    """Told at once: whatever could open them takes seconds to import."""
+    for path in paths:
+        if not Path(path).exists():
+            raise InputError(f"{path} does not exist")
 
 
 def _at_length(default: Config, words: Arguments) -> Config:
@@ -629,7 +645,13 @@ def _one_line(box: str, words: Arguments, flags: list[str]) -> str:
     first = next(" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip())
     if number := re.match(r"Error parsing (--\S+): (invalid literal for int|could not convert string to float)", first):
         return f"{number[1]} must be a number, got {_value_of(number[1], words)!r}"
+    if several := re.match(r"Error parsing (--\S+): no type matching (\S+) could be", first):
+        kinds = [{"INT": "a whole number", "FLOAT": "a number"}.get(kind, kind) for kind in several[2].split("|")]
+        return f"{several[1]} must be {' or '.join(kinds).translate(NO_BRACES)}, got {_value_of(several[1], words)!r}"
     unknown = re.match(r"Unrecognized options: (--[\w-]+)", first)
+    having = [name for name, kind in CONFIGS.items() if unknown and unknown[1] in _flags_of(kind)]
+    if unknown and having and "--method" in flags:
+        return f"{unknown[1]} is no setting here: it goes with --method {', '.join(having)}"
     meant = difflib.get_close_matches(unknown[1], flags, n=1) if unknown else []
     message = re.sub(r"^Error parsing \S+: (?=--)", "", first)
     return f"{message} (perhaps {meant[0]}?)" if meant else message

@@ -284,7 +284,7 @@ class Config:
             len(self.kappa) == 1 or len(self.kappa_epochs) == len(self.kappa) - 1,
             "--kappa-epochs",
             self.kappa_epochs,
-            f"{len(self.kappa) - 1} epochs, one for each change of --kappa",
+            f"as many as --kappa {','.join(map(str, self.kappa))} has changes, {len(self.kappa) - 1}",
         )
         until = self.given_label_epochs
         _require(until is None or until >= 0, "--given-label-epochs", until, "0 or more")

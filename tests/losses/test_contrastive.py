@@ -231,7 +231,7 @@ def test_inside_autocast_the_loss_is_that_of_full_precision(flat: bool) -> None:
 
 
 def test_negatives_of_a_wrong_shape_are_told() -> None:
-    with pytest.raises(ValueError, match=r"negatives must be \(4, 6\)"):
+    with pytest.raises(ValueError, match=r"negatives must be a bool tensor \(4, 6\)"):
         contrastive_loss(torch.randn(4, 2, 3), torch.ones(4, 4, dtype=torch.bool), keys=torch.randn(2, 3))
 
 
@@ -242,3 +242,19 @@ def test_without_logits_every_other_sample_repels(flat: bool) -> None:
     expected = contrastive_loss(embeddings, flat=flat, temperature=0.5)
     assert loss(embeddings).item() == pytest.approx(expected.item())
     assert loss.stats["negative_share"] == 1.0
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
+def test_a_temperature_that_makes_no_sense_is_refused(temperature: float) -> None:
+    with pytest.raises(ValueError, match="temperature must be above 0"):
+        contrastive_loss(torch.randn(4, 2, 3), temperature=temperature)
+    with pytest.raises(ValueError, match="temperature must be above 0"):
+        PLRLoss(temperature=temperature)
+
+
+def test_masks_that_are_none_are_refused() -> None:
+    embeddings, pairs = torch.randn(4, 2, 3), torch.ones(4, 4, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"negatives must be a bool tensor \(4, 4\)"):
+        contrastive_loss(embeddings, pairs.long())
+    with pytest.raises(ValueError, match=r"positives must be a bool tensor \(4, 4\)"):
+        contrastive_loss(embeddings, pairs, positives=pairs[:3])

@@ -104,7 +104,9 @@ class LabelledImages:
 def images_from_array(array: NDArray[np.generic], name: str) -> Tensor:
     """uint8 (N, H, W) or (N, H, W, channels) with 1 or 3 channels, to (N, c, H, W)."""
     if array.dtype != np.uint8:
-        raise InputError(f"{name} must hold uint8 pixels (0 to 255), got {array.dtype}")
+        scaled = "; pixels from 0 to 1 become that by (pixels * 255).round().astype(np.uint8)"
+        hint = scaled if array.dtype.kind == "f" else "; .astype(np.uint8) makes it that if they fit"
+        raise InputError(f"{name} must hold uint8 pixels (0 to 255), got {array.dtype}{hint}")
     if array.ndim == 3:
         array = array[..., None]
     if array.ndim != 4 or array.shape[-1] not in (1, 3):
@@ -131,7 +133,10 @@ def labels_from_array(array: NDArray[np.generic], name: str, count: int) -> Tens
         raise InputError(f"{name} must hold whole numbers (class 0, 1, 2, ...), got {_describe(array)}")
     labels = array.astype(np.int64)
     if labels.min() < 0:
-        raise InputError(f"{name} must hold class numbers from 0 up, got {labels.min()}")
+        raise InputError(
+            f"{name} must hold class numbers from 0 up, got {labels.min()}; "
+            "labels that are names and not places are saved as text, by .astype(str)"
+        )
     return torch.from_numpy(labels)
 
 

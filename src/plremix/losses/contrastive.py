@@ -69,8 +69,7 @@ class PLRLoss(nn.Module):
         super().__init__()
         if kappa < 0:
             raise ValueError(f"kappa must be 0 or more, got {kappa}")
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
+        _check_temperature(temperature)
         self.kappa = kappa
         self.flat = flat
         self.temperature = temperature
@@ -96,6 +95,7 @@ def contrast_with_stats(
     temperature: float = 1.0,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """`contrastive_loss`, and what it saw: log_negatives, negative_share, anchors_used (see PLRLoss), as tensors."""
+    _check_temperature(temperature)
     samples, views, _ = embeddings.shape
     with torch.autocast(embeddings.device.type, enabled=False):  # half precision overflows exp(s / tau)
         normalised = F.normalize(_full(embeddings).flatten(0, 1), dim=1)  # (bv, d)
@@ -143,11 +143,9 @@ def _pair_masks(
     itself = torch.eye(samples, dtype=torch.bool, device=device)
     if negatives is None:
         negatives = torch.ones(samples, samples + queued, dtype=torch.bool, device=device)
-    if negatives.shape != (samples, samples + queued):
-        raise ValueError(
-            f"negatives must be ({samples}, {samples + queued}): a row a sample, a column a sample or key; "
-            f"got {tuple(negatives.shape)}"
-        )
+    _check_mask(negatives, (samples, samples + queued), "negatives", "sample or key")
+    if positives is not None:
+        _check_mask(positives, (samples, samples), "positives", "sample")
     attracting = itself if positives is None else itself | positives
     negatives = negatives & ~F.pad(attracting, (0, queued), value=False)
     attract = attracting.repeat_interleave(views, 0).repeat_interleave(views, 1)
@@ -155,6 +153,19 @@ def _pair_masks(
     between = negatives[:, :samples].repeat_interleave(views, 0).repeat_interleave(views, 1)
     to_keys = negatives[:, samples:].repeat_interleave(views, 0)
     return F.pad(attract, (0, queued), value=False), torch.cat([between, to_keys], dim=1)
+
+
+def _check_mask(mask: Tensor, shape: tuple[int, int], name: str, column: str) -> None:
+    if mask.shape != shape or mask.dtype != torch.bool:
+        raise ValueError(
+            f"{name} must be a bool tensor {shape}: a row a sample, a column a {column}; "
+            f"got {mask.dtype} {tuple(mask.shape)}"
+        )
+
+
+def _check_temperature(temperature: float) -> None:
+    if not temperature > 0:  # nor NaN
+        raise ValueError(f"temperature must be above 0, got {temperature}")
 
 
 def _full(tensor: Tensor) -> Tensor:

@@ -439,7 +439,7 @@ class CoDivide:
             return None
         return (
             torch.stack([split.is_clean for split in self.splits]),
-            torch.stack([split.clean_probability for split in self.splits]),
+            torch.stack([split.clean_probability if split.order is None else split.order for split in self.splits]),
         )
 
     def negative_sets(self, epoch: int) -> list[ClassSets]:

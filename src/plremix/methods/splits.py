@@ -54,6 +54,7 @@ class Split(NamedTuple):
     mixture: Mixture | None = None
     guesses: Tensor | None = None  # (N, C): what the split itself thinks of each sample
     guess_weight: float = 0.0  # its weight in the noisy side's guessed labels
+    order: Tensor | None = None  # (N,): who is more likely clean than whom, where the probability does not tell
 
     def of_all(self, rows: Tensor, count: int) -> Split:
         """A split of the samples `rows` as tables of all `count`, so that a sample has one number in all places."""
@@ -62,6 +63,7 @@ class Split(NamedTuple):
             clean_probability=spread(self.clean_probability, rows, count),
             class_scores=spread(self.class_scores, rows, count),
             guesses=None if self.guesses is None else spread(self.guesses, rows, count),
+            order=None if self.order is None else spread(self.order, rows, count),
         )
 
 
@@ -174,7 +176,8 @@ def class_balanced(scores: Sequence[Scores], labels: Tensor, config: CoDivideCon
         members = (labels == label).nonzero()[:, 0]
         is_clean[members[divergence[members].argsort(stable=True)[:quota]]] = True
     believed = torch.where(divergence < 0.5, 1.0, 1 - divergence)
-    return [Split(is_clean, believed, one.logits, scaled_losses(divergence).float()) for one in scores]
+    points = scaled_losses(divergence).float()
+    return [Split(is_clean, believed, one.logits, points, order=1 - divergence) for one in scores]
 
 
 def divergence_from_labels(probabilities: Tensor, labels: Tensor) -> Tensor:

@@ -62,6 +62,7 @@ def _timm(name: str) -> Any:
         ) from error
     except RuntimeError as error:  # torchvision of another torch
         raise InputError(
-            f"timm cannot be loaded ({str(error).splitlines()[0]}): install the torchvision that belongs to this torch"
+            f"the network {name!r} is none of ours, and timm cannot be loaded ({str(error).splitlines()[0]}): "
+            "install the torchvision that belongs to this torch, or take preact-resnet18 or preact-resnet-small"
         ) from error
     return timm

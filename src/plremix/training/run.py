@@ -141,13 +141,13 @@ class _Run:
     def go(self, resume: bool) -> None:
         if resume and self.folder.checkpoint.exists():
             self._restore()
-        if self.first:
-            self.folder.write_history(self.history, self.seconds)
         costs = [self.config.epoch_cost(epoch) for epoch in range(self.config.epochs)]
-        self.progress.start(self.config.recipe, costs, len(self.history))
         self.logger = make_logger(replace(self.config, log=self.config.log if self.first else "none"), self.folder.path)
         status = "failed"
         try:
+            if self.first:
+                self.folder.write_history(self.history, self.seconds)
+            self.progress.start(self.config.recipe, costs, len(self.history))
             if self.config.pretrain != "none" and not self.history:
                 self._pretrain()
             for epoch in range(len(self.history), self.config.epochs):

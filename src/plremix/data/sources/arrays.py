@@ -115,8 +115,11 @@ def _read(path: Path, wanted: set[str]) -> tuple[dict[str, Array], str]:
     except InputError:
         raise
     except Exception as error:  # a damaged file can break the reader anywhere
-        objects = "it holds Python objects, which are never loaded; save text labels by .astype(str)"
-        reason = objects if "pickle" in str(error).lower() else str(error)
+        reason = str(error)
+        if reason.startswith("Object arrays"):
+            reason = "it holds Python objects, which are never loaded; save text labels by .astype(str)"
+        elif "pickle" in reason.lower():  # what numpy takes everything for that it does not know
+            reason = "it is none, or it is damaged"
         raise InputError(f"{path} cannot be read as an .npz file: {reason}") from error
 
 

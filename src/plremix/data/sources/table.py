@@ -6,6 +6,7 @@ import csv
 import os
 from pathlib import Path
 
+from plremix.data.sheets import plain_cell
 from plremix.data.sources.listed import ListedFiles
 from plremix.errors import InputError
 
@@ -24,7 +25,7 @@ def read(path: Path, image_column: str = "", label_column: str = "") -> ListedFi
             reader.fieldnames = header
             image = _column(header, image_column, IMAGE_COLUMNS, "--image-column", path)
             label = _column(header, label_column, LABEL_COLUMNS, "--label-column", path)
-            rows = [(reader.line_num, row.get(image) or "", (row.get(label) or "").strip()) for row in reader]
+            rows = [(reader.line_num, row.get(image) or "", plain_cell(row.get(label) or "").strip()) for row in reader]
     except OSError as error:
         raise InputError(f"the table {path} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -62,9 +63,12 @@ def _listed(path: Path, rows: list[tuple[int, str, str]]) -> ListedFiles:
 
 
 def _name(folder: Path, written: str) -> str:
-    """Without the spaces around it, unless there is a file that is really called so."""
-    name = written.strip()
-    return written if written != name and os.path.lexists(folder / written) else name
+    """As it is written if there is a file that is really called so; otherwise without the spaces around it, or without
+    what our own tables put before a name that looks like a formula."""
+    for name in (written, written.strip(), plain_cell(written.strip())):
+        if name and os.path.lexists(folder / name.replace("\0", "")):
+            return name
+    return written.strip()
 
 
 def _column(header: list[str], told: str, known: tuple[str, ...], flag: str, path: Path) -> str:
