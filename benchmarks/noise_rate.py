@@ -32,11 +32,11 @@ SEEDS = (10, 11, 12, 13, 14)
 
 def main() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(measure, *zip(*product(METHODS, NOISES, SEEDS), strict=True)))
+        list(pool.map(measure, *zip(*product(SEEDS, METHODS, NOISES), strict=True)))
     lines = [f"| | {' | '.join(NOISES)} |", "|---|" + "---|" * len(NOISES)]
     for method in METHODS:
         lines.append(f"| {method} | {' | '.join(_shown(method, noise) for noise in NOISES)} |")
-    kept = [json.loads(_file(*place).read_text()) for place in product(METHODS, NOISES, SEEDS)]
+    kept = [json.loads(_file(*place).read_text()) for place in product(SEEDS, METHODS, NOISES)]
     last = max(one["date"] for one in kept)
     made = f"Estimate minus truth in points, mean and largest of {len(SEEDS)} seeds; digits, {last}."
     table = "\n".join([*lines, "", f"{made} Off by {max(abs(_error(one)) for one in kept):.1f} at most."])
@@ -44,9 +44,9 @@ def main() -> None:
     print(table)
 
 
-def measure(method: str, noise: str, seed: int) -> None:
+def measure(seed: int, method: str, noise: str) -> None:
     """Run what has no file yet."""
-    if _file(method, noise, seed).exists():
+    if _file(seed, method, noise).exists():
         return
     torch.set_num_threads(1)
     whole = recipes.build(f"digits-{noise}", method)
@@ -67,10 +67,10 @@ def measure(method: str, noise: str, seed: int) -> None:
         "source": source(),
         "torch": str(torch.__version__),
     }
-    keep(_file(method, noise, seed), json.dumps(content, indent=2) + "\n")
+    keep(_file(seed, method, noise), json.dumps(content, indent=2) + "\n")
 
 
-def _file(method: str, noise: str, seed: int) -> Path:
+def _file(seed: int, method: str, noise: str) -> Path:
     return RESULTS / "noise_rate" / f"{noise}_{method}_seed{seed}.json"
 
 
@@ -80,7 +80,7 @@ def _error(kept: dict[str, float]) -> float:
 
 
 def _shown(method: str, noise: str) -> str:
-    errors = [_error(json.loads(_file(method, noise, seed).read_text())) for seed in SEEDS]
+    errors = [_error(json.loads(_file(seed, method, noise).read_text())) for seed in SEEDS]
     return f"{sum(errors) / len(errors):+.1f} ({max(errors, key=abs):+.1f})"
 
 
