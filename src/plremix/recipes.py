@@ -69,7 +69,7 @@ _UNICON: Settings = {
 BY_METHOD: dict[str, Settings] = {
     "cross-entropy": {"lr": 0.005, "batch_size": 32},  # better with distorted views, but then it is not the plain one
     "mixup": {"lr": 0.05, "mixup_alpha": 1.0, "weak_view": "distort"},
-    "co-teaching": {**_ADAM, "lr": 0.0015, "batch_size": 32},
+    "co-teaching": {**_ADAM, "lr": 0.0015, "lr_epochs": (24,), "batch_size": 32},
     "co-teaching-plus": {**_ADAM, "lr": 0.002, "plus_epoch": 16, "batch_size": 128},
     "jocor": {**_ADAM, "lr": 0.002, "agreement": 0.65, "forget_epochs": 12},
     "dividemix": {  # here it learns from two further views, not from those that it guesses from
