@@ -231,18 +231,6 @@ def test_the_queues_encoder_starts_where_warm_up_ended(tiny: LabelledImages, mon
     assert started == [True, True]
 
 
-@pytest.mark.parametrize("make", [small_config, small_cross_entropy])
-def test_all_processes_end_an_epoch_with_the_same_queue(
-    tiny: LabelledImages, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Config]
-) -> None:
-    """What the statistics of its encoder come from are the networks', which are each process's own until then."""
-    shared = []
-    monkeypatch.setattr("plremix.methods.contrasts.share_statistics", shared.append)
-    method = method_on(tiny, make(contrast="plr-queue", warmup_epochs=0))
-    method.train_epoch(0)
-    assert shared == [contrast.queue.encoder for contrast in method.contrasts]
-
-
 def test_a_run_that_stops_after_pre_training_goes_on_without_it(tmp_path: Path, tiny_file: Path) -> None:
     config = small_cross_entropy(data=str(tiny_file), pretrain="simclr", pretrain_epochs=2, epochs=2)
     train(config, tmp_path / "whole")
