@@ -81,6 +81,8 @@ START_LAST: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "distort"},
     "co-teaching": {"lr_epochs": (16,)},
     "dividemix": {"lambda_u": 10.0},
+    "mixup": {"lr_schedule": "steps"},
+    "elr": {"elr_weight": 3.0},
     "elr-plus": {"elr_weight": 3.0},
     "unicon": {"lambda_u": 30.0, "lr_schedule": "cosine"},
 }

@@ -68,7 +68,7 @@ _UNICON: Settings = {
 }
 BY_METHOD: dict[str, Settings] = {
     "cross-entropy": {"lr": 0.005, "batch_size": 32},  # better with distorted views, but then it is not the plain one
-    "mixup": {"lr": 0.05, "mixup_alpha": 1.0, "weak_view": "distort"},
+    "mixup": {"lr": 0.05, "lr_schedule": "cosine", "mixup_alpha": 1.0, "weak_view": "distort"},
     "co-teaching": {**_ADAM, "lr": 0.0015, "lr_epochs": (24,), "batch_size": 32},
     "co-teaching-plus": {**_ADAM, "lr": 0.002, "plus_epoch": 16, "batch_size": 128},
     "jocor": {**_ADAM, "lr": 0.002, "agreement": 0.65, "forget_epochs": 12},
@@ -79,7 +79,7 @@ BY_METHOD: dict[str, Settings] = {
         "lr": 0.1,
         "beta": 0.5,
     },
-    "elr": {"lr": 0.02, "lr_schedule": "cosine", "weak_view": "distort"},
+    "elr": {"lr": 0.02, "lr_schedule": "cosine", "weak_view": "distort", "elr_weight": 2.0},
     "elr-plus": {"lr": 0.05, "mixup_alpha": 0.3, "weak_view": "distort", "elr_weight": 2.0},
     # divides once an epoch, with batches of one size
     "unicon": {**_UNICON, "lr": 0.1, "beta": 0.5, "lambda_u": "auto", "lr_schedule": "steps"},
