@@ -23,6 +23,7 @@ METHODS = (
 )
 # What the trials (`tuning.py`) found and the digits' recipe has not: there the noise rate decides on lambda_U.
 FOUND = {"dividemix": ("--lambda-u", "10"), "unicon": ("--lambda-u", "30")}
+DISTORTED = ("--weak-view", "distort", "--lr", "0.01")  # cross-entropy by the trials, no longer the plain one
 ABLATION = {  # row: recipe suffix
     "PLR and neighbours": "",  # the digits' default: with their votes
     "PLR": "-plr",  # what is not InfoNCE is a part of FlatPLR changed
@@ -74,7 +75,7 @@ ONLY = {
 def methods(chosen: argparse.Namespace) -> list[Cell]:
     rows = {method: ["--method", method, *FOUND.get(method, ())] for method in METHODS}
     rows["plremix"] = []
-    rows["cross-entropy, distorted"] = [*rows["cross-entropy"], "--weak-view", "distort"]  # by `tuning.py`, too
+    rows["cross-entropy, distorted"] = [*rows["cross-entropy"], *DISTORTED]
     return [
         Cell("methods", row, noise, seed, (f"digits-{noise}", *flags))
         for seed in range(10, 20)  # PLReMix had been run on 10 to 14 once before its last change, the neighbours' votes

@@ -79,12 +79,13 @@ TRIALS: dict[str, list[str]] = {
 # before them. What `comparison.py` gives a method beside its recipe counts as found.
 START_LAST: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "distort"},
-    "co-teaching": {"lr_epochs": (16,)},
-    "dividemix": {"lambda_u": 10.0},
+    "co-teaching-plus": {"lr_schedule": "linear"},
+    "jocor": {"averaging": 0.0},
+    "dividemix": {"lambda_u": 10.0, "batch_size": 64},
     "mixup": {"lr_schedule": "steps"},
     "elr": {"elr_weight": 3.0},
     "elr-plus": {"elr_weight": 3.0},
-    "unicon": {"lambda_u": 30.0, "lr_schedule": "cosine"},
+    "unicon": {"lambda_u": 30.0},
 }
 START_FURTHER: dict[str, recipes.Settings] = {
     "cross-entropy": {"weak_view": "crop"},
