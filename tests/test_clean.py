@@ -611,6 +611,7 @@ def test_the_short_help_names_flags_that_there_are(capsys: pytest.CaptureFixture
         (["--strictnes=1"], "perhaps --strictness"),
         (["--epochs", "six"], "--epochs must be a number, got 'six'"),
         (["--xyzzy", "1"], "Unrecognized options: --xyzzy"),
+        (["--recipe", "digits-sym-80"], "a recipe stands first"),
     ],
 )
 def test_slips_of_the_keyboard_are_understood(

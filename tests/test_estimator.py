@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +114,12 @@ def test_missing_labels_are_told(kind: str) -> None:
 def test_labels_of_several_kinds_are_told(labels: object) -> None:
     with pytest.raises(InputError, match="one kind"):
         PLReMixClassifier(epochs=1).fit(data()[0], labels)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, partial(np.array, dtype=object)])
+def test_bytes_that_are_no_plain_text_are_told(kind: Any) -> None:
+    with pytest.raises(InputError, match="y has bytes that are no plain text"):
+        PLReMixClassifier(epochs=1).fit(np.zeros((4, 8, 8), np.uint8), kind([b"\xe9a", b"b"] * 2))
 
 
 def test_numbers_of_numpy_are_numbers_and_whole_pixels_are_pixels() -> None:

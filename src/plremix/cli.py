@@ -650,6 +650,8 @@ def _one_line(box: str, words: Arguments, flags: list[str]) -> str:
         return f"{several[1]} must be {' or '.join(kinds).translate(NO_BRACES)}, got {_value_of(several[1], words)!r}"
     unknown = re.match(r"Unrecognized options: (--[\w-]+)", first)
     having = [name for name, kind in CONFIGS.items() if unknown and unknown[1] in _flags_of(kind)]
+    if unknown and unknown[1] == "--recipe":
+        return "--recipe is no setting: a recipe stands first, as in plremix train digits-sym-80"
     if unknown and having and "--method" in flags:
         return f"{unknown[1]} is no setting here: it goes with --method {', '.join(having)}"
     meant = difflib.get_close_matches(unknown[1], flags, n=1) if unknown else []

@@ -196,8 +196,8 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
             raise InputError("y has text and other labels: make them one kind, for example by astype(str)")
     elif labels.dtype.kind in "fcmM" and not np.isfinite(labels).all():
         raise InputError("y has missing or infinite values (NaN, inf): leave those images out")
-    elif labels.dtype.kind == "S" and any(max(label, default=0) > 127 for label in labels.ravel().tolist()):
-        raise InputError("y has bytes that are no plain text: decode them first, for example by np.char.decode(y)")
+    if any(isinstance(label, bytes) and not label.isascii() for label in labels.ravel().tolist()):
+        raise InputError("y has bytes that are no plain text: decode them first, as by np.char.decode(y, 'latin-1')")
     return labels
 
 

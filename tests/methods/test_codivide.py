@@ -612,13 +612,19 @@ def test_a_batch_is_never_larger_than_the_data(tiny: LabelledImages) -> None:
     assert [(len(clean), len(noisy)) for clean, noisy in method._draw_epoch(split, 0, 0)] == [(60, 60)]
 
 
-def test_every_process_gets_a_share_of_a_small_noisy_side(tiny: LabelledImages) -> None:
-    method = method_on(tiny, small_config(noisy_batch="proportional", epoch_length="data"))
+@pytest.mark.parametrize(
+    ("noisy_batch", "ranks", "batch_size", "sizes"),
+    [("proportional", 4, 8, (3, 1)), ("by-share", 2, 2, (1, 1)), ("by-share", 2, 10, (5, 3))],
+)
+def test_every_process_gets_a_share_of_a_small_noisy_side(
+    tiny: LabelledImages, noisy_batch: str, ranks: int, batch_size: int, sizes: tuple[int, int]
+) -> None:
+    method = method_on(tiny, small_config(noisy_batch=noisy_batch, epoch_length="data", batch_size=batch_size))
     is_clean = torch.arange(60) >= 3
     split = Split(is_clean, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))
-    for rank in range(4):
-        method.loader = dataclasses.replace(method.loader, rank=rank, ranks=4)
-        assert {(len(clean), len(noisy)) for clean, noisy in method._draw_epoch(split, 0, 0)} == {(3, 1)}
+    for rank in range(ranks):
+        method.loader = dataclasses.replace(method.loader, rank=rank, ranks=ranks)
+        assert {(len(clean), len(noisy)) for clean, noisy in method._draw_epoch(split, 0, 0)} == {sizes}
 
 
 def test_unicons_noisy_batch_follows_the_share_of_the_clean_side(tiny: LabelledImages) -> None:

@@ -100,6 +100,9 @@ def test_a_model_of_ours_can_be_started_from(tmp_path: Path) -> None:
     train(config, tmp_path / "first")
     again = replace(config, weights=str(tmp_path / "first" / "model.safetensors"))
     assert train(again, tmp_path / "second")["status"] == "done"
+    other = replace(again, network="preact-resnet18", width=config.width, blocks=(1, 1, 1))  # the same tensors
+    with pytest.raises(InputError, match="is of a network with other shortcuts"):
+        train(other, tmp_path / "third")
 
 
 @pytest.mark.parametrize(

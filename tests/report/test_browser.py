@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 from report.browser import CHROMIUM, Browser
 
 from plremix.data.dataset import LabelledImages
+from plremix.data.sheets import harmless
 from plremix.report import write_report
 from plremix.selection import Verdict
 
@@ -83,6 +85,8 @@ def test_people_can_filter_page_mark_and_download(tmp_path: Path) -> None:
         assert browser.ask(cards) == 5
         assert browser.ask("return document.getElementById('marked').textContent;") == "5 marked"
         assert "hacked" not in browser.ask("return document.title;")
+        names = ["-1", "+2.5e-3", "-1+2", "=1", "'=1", "'a", "@a", "-", "1"]
+        assert browser.ask(f"return {json.dumps(names)}.map(harmless);") == [harmless(name) for name in names]
         browser.click("#download")
         browser.wait_for("Browser.downloadProgress", state="completed")
         asked = [address for address in browser.requested() if not address.startswith(("data:", "blob:"))]

@@ -18,6 +18,7 @@ from helpers import blobs, contents, same_state, small_config, small_cross_entro
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 import plremix
+from plremix.analysis.opened import OpenedRun
 from plremix.config import Config, read_config
 from plremix.data.sources import arrays
 from plremix.errors import InputError
@@ -277,6 +278,26 @@ def test_an_error_in_one_of_two_processes_is_told_like_any_other(tmp_path: Path,
     save_checkpoint(path, saved)
     with pytest.raises(InputError, match="does not fit this run"):
         train(config, tmp_path / "run", resume=True)
+
+
+def test_a_run_of_an_earlier_version_does_not_go_on_in_another_network(tmp_path: Path, tiny_file: Path) -> None:
+    """Its checkpoint does not say which shortcuts it had; those of the published network were others then."""
+    for network, same in (("preact-resnet-small", True), ("preact-resnet18", False)):
+        config = small_config(data=str(tiny_file), epochs=2, network=network, width=4, blocks=(1, 1, 1))
+        folder = tmp_path / network
+        train(config, folder)
+        (folder / "summary.json").unlink()
+        path = folder / "checkpoint" / "last.pt"
+        saved = load_checkpoint(path)
+        del saved["active_shortcuts"]
+        save_checkpoint(path, saved)
+        if same:
+            assert train(config, folder, resume=True)["status"] == "done"
+            continue
+        with pytest.raises(InputError, match="written by an earlier version"):
+            train(config, folder, resume=True)
+        with pytest.raises(InputError, match="written by an earlier version"):
+            OpenedRun(folder).method()
 
 
 @pytest.mark.parametrize(

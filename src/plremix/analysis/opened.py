@@ -16,7 +16,7 @@ from plremix.config import Config, read_config
 from plremix.data.dataset import LabelledImages
 from plremix.errors import InputError
 from plremix.methods.base import Method
-from plremix.training.checkpoint import load_checkpoint
+from plremix.training.checkpoint import load_checkpoint, put_back
 from plremix.training.distribution import make_fabric
 from plremix.training.folder import RunFolder
 from plremix.training.setup import build_method, load_data
@@ -87,9 +87,5 @@ class OpenedRun:
         # The checkpoint has the weights; what they once started from is not needed.
         here = replace(self.config, precision="32-true", compile=False, weights="", download=False)
         method = build_method(here, self.data, make_fabric(here))
-        try:
-            method.load_state_dict(self._checkpoint["method"])
-        except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"the checkpoint {self.folder.checkpoint} does not fit this run: {reason}") from error
+        put_back(method, self._checkpoint, self.folder.checkpoint)
         return method

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -24,11 +25,15 @@ def starting_weights(weights: str, network: Network, *, fetch: bool) -> dict[str
         return timm_models.pretrained_weights(architecture.timm, architecture.channels, fetch=fetch)
     try:
         tensors = load_file(weights)
-    except (OSError, SafetensorError) as error:
+        with safe_open(weights, framework="pt") as archive:
+            told = json.loads((archive.metadata() or {}).get("architecture", "{}"))
+    except (OSError, SafetensorError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
         raise InputError(f"--weights {weights} cannot be read as a .safetensors file: {reason}") from error
     ours = "networks.0.backbone."
     if any(name.startswith(ours) for name in tensors):
+        if isinstance(told, dict) and told.get("active_shortcuts", False) != network.architecture.active_shortcuts:
+            raise InputError(f"--weights {weights} is of a network with other shortcuts, of an earlier version perhaps")
         return {name[len(ours) :]: value for name, value in tensors.items() if name.startswith(ours)}
     return tensors
 

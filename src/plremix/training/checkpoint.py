@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from plremix.errors import InputError
+from plremix.methods.base import Method
 from plremix.training.files import write_bytes
 
 FORMAT = 1
@@ -53,3 +54,17 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if len(seconds) != len(history) or not all(isinstance(each, (int, float)) for each in seconds):
         raise InputError(f"the checkpoint {path} is damaged or not ours: its times are not those of its history")
     return content
+
+
+def put_back(method: Method, saved: dict[str, Any], path: Path) -> None:
+    """The checkpoint's state into the method; what was begun with other networks is told."""
+    if saved.get("active_shortcuts", False) != method.networks[0].architecture.active_shortcuts:
+        raise InputError(
+            f"the checkpoint {path} was written by an earlier version, whose preact-resnet18 had other shortcuts: "
+            "start the run anew (its model, if it is finished, can still be used)"
+        )
+    try:
+        method.load_state_dict(saved["method"])
+    except (KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the checkpoint {path} does not fit this run: {reason}") from error

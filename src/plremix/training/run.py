@@ -26,7 +26,7 @@ from plremix.methods.pretraining import pretrain
 from plremix.networks import Ensemble
 from plremix.report import write_report
 from plremix.training import evaluation, snapshots
-from plremix.training.checkpoint import load_checkpoint, save_checkpoint
+from plremix.training.checkpoint import load_checkpoint, put_back, save_checkpoint
 from plremix.training.distribution import make_fabric, started_outside
 from plremix.training.folder import RunFolder, differences
 from plremix.training.loggers import check_logger, make_logger
@@ -205,14 +205,15 @@ class _Run:
                 "pretrain_seconds": self.pretrain_seconds,
                 "pretrained": self.pretrained,
                 "precision": self.fabric.strategy.precision.state_dict(),
+                "active_shortcuts": self.method.networks[0].architecture.active_shortcuts,
                 "method": self.method.state_dict(),
             },
         )
 
     def _restore(self) -> None:
         saved = load_checkpoint(self.folder.checkpoint)
+        put_back(self.method, saved, self.folder.checkpoint)
         try:
-            self.method.load_state_dict(saved["method"])
             self.history, self.seconds = saved["history"], saved["seconds"]
             self.pretrain_seconds, self.pretrained = saved["pretrain_seconds"], saved["pretrained"]
             self.fabric.strategy.precision.load_state_dict(saved["precision"])
