@@ -42,7 +42,7 @@ def plremix(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
         (["train", "digits-sym-80", "--method", "cross-entropy", "--lambda-u", "3"], "--lambda-u"),
         (["train", "digits-sym-80", "--lambda-u", "x"], "--lambda-u must be a number or auto, got 'x'"),
         (["train", "digits-sym-80", "--method", "elr", "--split", "mixture1d"], "goes with --method dividemix, unicon"),
-        (["train", "digits-sym-80", "--kappa", "2,1"], "--kappa-epochs must be as many as --kappa 2,1 has changes, 1"),
+        (["train", "digits-sym-80", "--kappa", "2,1"], "must be one epoch for each change of --kappa 2,1, so 1 in all"),
         (
             ["train", "digits-sym-80", "--noise", "symmetric", "--noise-file", "x.json"],
             "leave out --noise, or the file",

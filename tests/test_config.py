@@ -30,7 +30,7 @@ from plremix.errors import InputError
         ({"noise_ratio": float("nan")}, "--noise-ratio"),
         ({"kappa": (-1,)}, "--kappa must be 0 or more, got -1"),
         ({"kappa": ()}, "--kappa must be one or more numbers"),
-        ({"kappa": (3, 1)}, "--kappa-epochs must be 1 epochs"),
+        ({"kappa": (3, 1)}, "--kappa-epochs must be one epoch for each change of --kappa 3,1, so 1 in all"),
         ({"kappa_epochs": (70, 40)}, "--kappa-epochs must be rising"),
         ({"batch_size": 1}, "--batch-size must be at least 2, got 1"),
         ({"epochs": 0}, "--epochs must be at least 1, got 0"),

@@ -284,7 +284,7 @@ class Config:
             len(self.kappa) == 1 or len(self.kappa_epochs) == len(self.kappa) - 1,
             "--kappa-epochs",
             self.kappa_epochs,
-            f"as many as --kappa {','.join(map(str, self.kappa))} has changes, {len(self.kappa) - 1}",
+            f"one epoch for each change of --kappa {','.join(map(str, self.kappa))}, so {len(self.kappa) - 1} in all",
         )
         until = self.given_label_epochs
         _require(until is None or until >= 0, "--given-label-epochs", until, "0 or more")

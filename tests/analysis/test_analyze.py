@@ -166,7 +166,8 @@ def test_two_dimensions_are_the_same_each_time_and_keep_clusters_apart(how: Any)
     ("words", "message"),
     [
         ([], "needs a run folder first"),
-        (["nowhere"], "is not a run folder"),
+        (["nowhere"], "nowhere does not exist"),
+        (["."], "is not a run folder"),
         (["RUN", "--batches", "0"], "--batches must be at least 1"),
         (["RUN", "--temperature", "0"], "--temperature must be above 0"),
         (["RUN", "--mixture-epochs", "9"], "nothing was kept of that; there is 2, 3"),
