@@ -38,7 +38,7 @@ OWN_FILES = ("data", "test", "noise_file")  # settings that are paths of the use
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns the exit status: 0 done, 2 bad input, 130 interrupted."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = [_dashed(word) for word in (sys.argv[1:] if arguments is None else arguments)]
     keep_freed_memory()
     try:
         return _dispatch(words)
@@ -526,16 +526,7 @@ def _train_arguments(words: Arguments) -> tuple[TrainFlags, Config]:
         )
     else:
         default = recipes.build(recipe or "digits-sym-80", _value_of("--method", words))
-    flags, config = _parse_both(TrainFlags(), _at_length(default, words), words, "plremix train RECIPE")
-    if config.noise == "none" and _value_of("--noise-ratio", words) is not None:
-        raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
-    if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
-        raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
-    if config.noise_file is not None and _value_of("--noise", words) in ("symmetric", "asymmetric"):
-        raise InputError("--noise-file has the labels already: leave out --noise, or the file")
-    if config.noise != "asymmetric" and _value_of("--noise-map", words):
-        raise InputError("--noise-map goes with asymmetric noise; add --noise asymmetric and a --noise-ratio")
-    return flags, config
+    return _parse_both(TrainFlags(), _at_length(default, words), words, "plremix train RECIPE")
 
 
 def _clean_arguments(words: Arguments) -> tuple[CleanFlags, Config]:
@@ -612,7 +603,20 @@ def _parse_both(flags: Flags, default: Config, words: Arguments, program: str) -
         frozen=True,
     )
     parsed: Any = _parse(both, words, program, both(flags, default))
+    _check_noise(parsed.settings, words)
     return parsed.flags, parsed.settings
+
+
+def _check_noise(config: Config, words: Arguments) -> None:
+    """Flags of noise that would do nothing, or not what they say."""
+    if config.noise == "none" and _value_of("--noise-ratio", words) is not None:
+        raise InputError("--noise-ratio does nothing without noise; add --noise symmetric or --noise asymmetric")
+    if _value_of("--noise", words) in ("symmetric", "asymmetric") and not config.noise_ratio:
+        raise InputError("--noise needs its share too: add --noise-ratio, for example --noise-ratio 0.4")
+    if config.noise_file is not None and _value_of("--noise", words) in ("symmetric", "asymmetric"):
+        raise InputError("--noise-file has the labels already: leave out --noise, or the file")
+    if config.noise != "asymmetric" and _value_of("--noise-map", words):
+        raise InputError("--noise-map goes with asymmetric noise; add --noise asymmetric and a --noise-ratio")
 
 
 def _parse_settings(default: Config, words: Arguments) -> Config:
@@ -668,6 +672,12 @@ def _apart(words: Arguments, kind: type[Any]) -> tuple[Arguments, Arguments]:
     for before, word in zip(["", *words], words, strict=False):
         (rest if word.startswith("-") or before in valued else plain).append(word)
     return plain, rest
+
+
+def _dashed(word: str) -> str:
+    """A flag with underscores in its name, which is as good, as it is written everywhere else."""
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
 def _value_of(flag: str, words: Arguments) -> str | None:

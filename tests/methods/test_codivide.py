@@ -579,6 +579,14 @@ def test_networks_learn_from_a_more_careful_verdict_than_people_are_told(
     assert np.array_equal(method.lesson.labels.numpy(), careful.corrected(labels))
     assert np.allclose(method.lesson.weights.numpy(), careful.confidence)
 
+    older = method.state_dict()  # a file of a version that had one verdict
+    del older["lesson"], older["noise_rate_judged"]
+    again = method_on(tiny, config)
+    again.load_state_dict(older)
+    again.train_epoch(1)
+    assert np.array_equal(again.judged.is_label_issue, told.is_label_issue)
+    assert np.array_equal(again.lesson.labels.numpy(), told.corrected(labels))
+
 
 def test_a_part_of_the_samples_is_contrasted_all_are_learned(tiny: LabelledImages) -> None:
     split = Split(torch.arange(60) < 30, torch.ones(60), torch.zeros(60, 3), torch.zeros(60, 1))

@@ -87,7 +87,8 @@ def small_shape() -> Architecture:
 def test_both_networks_start_from_the_given_backbone(tmp_path: Path) -> None:
     source = build_network(small_shape(), torch.Generator().manual_seed(5))
     extra = {"fc.weight": torch.zeros(10, 16)}  # a classifier of other classes
-    save_file({**{k: v.contiguous() for k, v in source.backbone.state_dict().items()}, **extra}, tmp_path / "w")
+    tensors = {k: v.contiguous() for k, v in source.backbone.state_dict().items()}
+    save_file({**tensors, **extra}, tmp_path / "w", metadata={"architecture": "preact_resnet"})  # somebody else's words
     config = small_config(data=own_images(tmp_path, side=8), weights=str(tmp_path / "w"))
     method = method_on(load_data(config), config)
     for network in method.networks:
@@ -103,6 +104,8 @@ def test_a_model_of_ours_can_be_started_from(tmp_path: Path) -> None:
     other = replace(again, network="preact-resnet18", width=config.width, blocks=(1, 1, 1))  # the same tensors
     with pytest.raises(InputError, match="is of a network with other shortcuts"):
         train(other, tmp_path / "third")
+    with pytest.raises(InputError, match=r"is not of this network: .* in the file, .* in the network"):
+        train(replace(other, width=2 * config.width), tmp_path / "fourth")
 
 
 @pytest.mark.parametrize(

@@ -296,8 +296,7 @@ def test_a_run_of_an_earlier_version_does_not_go_on_in_another_network(tmp_path:
             continue
         with pytest.raises(InputError, match="written by an earlier version"):
             train(config, folder, resume=True)
-        with pytest.raises(InputError, match="written by an earlier version"):
-            OpenedRun(folder).method()
+        assert not OpenedRun(folder).method().networks[0].architecture.active_shortcuts  # but can be looked at
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ class OpenedRun:
         """A fresh one each time, with the checkpoint's weights: a figure may do with it what it likes."""
         # The checkpoint has the weights; what they once started from is not needed.
         here = replace(self.config, precision="32-true", compile=False, weights="", download=False)
-        method = build_method(here, self.data, make_fabric(here))
+        shortcuts = self._checkpoint.get("active_shortcuts", False)  # not in older files
+        method = build_method(here, self.data, make_fabric(here), active_shortcuts=shortcuts)
         put_back(method, self._checkpoint, self.folder.checkpoint)
         return method

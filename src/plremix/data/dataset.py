@@ -135,7 +135,7 @@ def labels_from_array(array: NDArray[np.generic], name: str, count: int) -> Tens
     if labels.min() < 0:
         raise InputError(
             f"{name} must hold class numbers from 0 up, got {labels.min()}; "
-            "labels that are names and not places are saved as text, by .astype(str)"
+            "leave out images without a label, or save labels that are names as text, by .astype(str)"
         )
     return torch.from_numpy(labels)
 

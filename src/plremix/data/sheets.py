@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the start of a formula
-NUMBER = re.compile(r"[+-]\d+(\.\d+)?([eE][+-]?\d+)?")  # a number with a sign is none
+NUMBER = re.compile(r"[+-]\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)  # a number with a sign is none
 
 
 def csv_text(header: list[str], rows: Iterable[Iterable[object]]) -> str:

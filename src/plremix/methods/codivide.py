@@ -345,7 +345,7 @@ class CoDivide:
     def _finish(self, epoch: int, averages: Averages) -> Metrics:
         config = self.config
         if self.lesson is None:
-            self.judged, careful = self._judge()
+            self.judged, careful = (self.judged,) * 2 if self.judged else self._judge()  # older files have one verdict
             labels, sure = careful.corrected(self.labels.cpu().numpy()), torch.from_numpy(careful.confidence)
             lesson = torch.from_numpy(labels).to(self.labels.device), sure.float().to(self.labels.device)
             self.lesson = Lesson(*map(same_everywhere, lesson))

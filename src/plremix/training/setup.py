@@ -141,8 +141,11 @@ def on_device(images: Images, fabric: Fabric) -> Images:
     return images.to(fabric.device) if isinstance(images, Tensor) else images
 
 
-def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method:
-    """The method of the config on this data, on the device and processes of `fabric`."""
+def build_method(
+    config: Config, data: LabelledImages, fabric: Fabric, *, active_shortcuts: bool | None = None
+) -> Method:
+    """The method of the config on this data, on the device and processes of `fabric`; a network of an earlier version
+    may have had other shortcuts."""
     mean, std = (values.to(fabric.device) for values in data.statistics())
     loader = Loader(on_device(data.images, fabric), mean, std, fabric.global_rank, fabric.world_size)
     labels = data.given_labels.to(fabric.device)
@@ -156,7 +159,7 @@ def build_method(config: Config, data: LabelledImages, fabric: Fabric) -> Method
         width=config.width or shape.width,
         blocks=config.blocks or shape.blocks,
         pool_grid=config.pool_grid,
-        active_shortcuts=shape.active_shortcuts,
+        active_shortcuts=shape.active_shortcuts if active_shortcuts is None else active_shortcuts,
     )
     method = METHODS[config.method](config, loader, labels, architecture, fabric)
     if not ours:
