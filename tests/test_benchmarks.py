@@ -238,6 +238,15 @@ def test_own_images_have_as_many_trials_as_other_methods_and_the_best_are_looked
     assert {cell.seed for cell in shown if "1,000" in cell.column} == {100}
 
 
+def test_contrast_always_differs_from_today_in_that_alone(tuning_own: Any, tmp_path: Path) -> None:
+    cells = tuning_own.contrasts(tmp_path, 0)
+    assert len({cell.path for cell in cells}) == len(cells) == 3 * 2 * 2
+    words = {(cell.row, cell.column, cell.seed): cell.words for cell in cells}
+    for cell in cells:
+        today = words["as it is", cell.column, cell.seed]
+        assert cell.words in (today, (*today, "--contrast-above", "0"))
+
+
 def test_emoji_to_choose_by_are_not_other_drawings_of_those_to_learn_from(tuning_own: Any, tmp_path: Path) -> None:
     groups = np.arange(1600).repeat(4)
     images = np.arange(6400, dtype=np.uint16).view(np.uint8).reshape(-1, 2, 1)
