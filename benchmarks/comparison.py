@@ -40,7 +40,16 @@ ABLATION = {  # row: recipe suffix
 }
 PLUGGED = {"co-teaching-plus": ("none", "simclr", "plr"), "jocor": ("none", "simclr", "plr")}
 CLOSE_METHODS = ("unicon", "plremix")  # at sym-80, where five seeds cannot tell
-CLOSE_ROWS = ("PLR", "SimCLR", "co-teaching-plus with simclr", "co-teaching-plus with plr")  # three seeds cannot tell
+CLOSE_ROWS = (  # three seeds cannot tell
+    *(
+        "PLR",
+        "SimCLR",
+        "co-teaching-plus with simclr",
+        "co-teaching-plus with plr",
+        "jocor with simclr",
+        "jocor with plr",
+    ),
+)
 MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds")
 
 # Epochs that fit. PLReMix: as `plremix clean` plans for 5,000 images. DivideMix: the same warm-up, then as many epochs
