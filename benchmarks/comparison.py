@@ -41,14 +41,8 @@ ABLATION = {  # row: recipe suffix
 PLUGGED = {"co-teaching-plus": ("none", "simclr", "plr"), "jocor": ("none", "simclr", "plr")}
 CLOSE_METHODS = ("unicon", "plremix")  # at sym-80, where five seeds cannot tell
 CLOSE_ROWS = (  # three seeds cannot tell
-    *(
-        "PLR",
-        "SimCLR",
-        "co-teaching-plus with simclr",
-        "co-teaching-plus with plr",
-        "jocor with simclr",
-        "jocor with plr",
-    ),
+    *("PLR", "SimCLR"),
+    *(f"{method} with {contrast}" for method in PLUGGED for contrast in ("simclr", "plr")),
 )
 MEASURES = ("best", "last", "corrected_accuracy", "average_precision", "seconds")
 
