@@ -222,7 +222,7 @@ def main() -> None:
             for method in methods
             for cell in (narrow(after, file, method, jobs) if after else eight(file, method, jobs))
         ]
-    table = markdown(cells, ["last"])
+    table = markdown(cells, ["last", "average_precision"])
     (RESULTS / f"{after.folder if after else 'tuning'}.md").write_text(table + "\n")
     print(table)
 
