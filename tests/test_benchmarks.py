@@ -136,6 +136,31 @@ def test_the_last_trials_begin_where_the_further_ones_ended(tuning: Any, tmp_pat
     assert "--weak-view" not in settings("further", "cross-entropy"), "crop is the usual"
 
 
+def test_plugged_contrasts_have_as_many_trials_and_the_best_two_are_looked_at_again(
+    cells: Any, tuning: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("comparison", "tuning_plugged"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import tuning_plugged
+
+    assert {len(set(trials)) for trials in tuning_plugged.TRIALS.values()} == {8}
+    best = ("--no-flat", "--flat --kappa 1")
+    ran = []
+
+    def run(missing: Any, jobs: int) -> None:
+        for cell in missing:
+            trial = cell.row.removeprefix("jocor plr ")
+            ran.append((trial, cell.seed))
+            assert " ".join(cell.words).endswith(f"--contrast plr {trial}")
+            cells.keep(cell.path, json.dumps({"command": cell.command, "last": 0.9 if trial in best else 0.7}))
+
+    monkeypatch.setattr(tuning_plugged, "run_missing", run)
+    shown = tuning_plugged.narrow(tmp_path / "digits.npz", "jocor", "plr", 1)
+    assert sorted(trial for trial, seed in ran if seed == 103) == sorted(best)
+    assert len(ran) == len(set(ran)) == len(shown) == 8 * 2 + 2 * 2
+    assert "--kappa 1" not in " ".join(shown[0].words), "they begin with the falling kappa, whatever the recipe has by now"
+
+
 @pytest.fixture
 def tuning_images(cells: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("comparison", "tuning_images"):

@@ -71,6 +71,8 @@ def test_a_row_keeps_its_change_whatever_the_method() -> None:
         for method in ("cross-entropy", "co-teaching-plus", "dividemix", "unicon", "plremix"):
             assert build(f"digits-sym-80-{row}", method).contrast == "plr", (row, method)
     assert build("cifar10-sym-80-plr", "jocor").contrast == "plr"
+    assert build("digits-sym-80", "jocor").kappa == (1,), "by its trials"
+    assert build("digits-sym-80-flatplr", "jocor").kappa == (3, 2, 1)
 
 
 def test_what_is_contrasted_is_seen_in_strong_views_in_every_method() -> None:

@@ -52,9 +52,11 @@ DIGITS: Settings = {
 
 # What each method wants otherwise: by `benchmarks/tuning.py`, 27 trials each, on the same 400 images. DivideMix and
 # UNICON did best with a lambda_U of their own, which the benchmarks give them; here nothing about the noise is told.
-# Contrast in Co-teaching's family starts plain for longer: predictions of small losses alone are worth little before
-# (docs/figures.md, "Parts swapped").
+# Contrast plugged in has kappa 1 in all of them: with 3 hardly a pair is left to repel in small batches
+# (`benchmarks/tuning_plugged.py`). In Co-teaching's family it starts plain for longer: predictions of small losses alone
+# are worth little before (docs/figures.md, "Parts swapped").
 _ADAM: Settings = {"lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
+_INFO_NCE: Settings = {"flat": False, "temperature": 0.5, "kappa": (1,)}
 _UNICON: Settings = {
     "split": "class-balanced",
     "contrast": "simclr",
@@ -67,11 +69,19 @@ _UNICON: Settings = {
     "lr_schedule": "cosine",
 }
 BY_METHOD: dict[str, Settings] = {
-    "cross-entropy": {"lr": 0.005, "batch_size": 32},  # better with distorted views, but then it is not the plain one
+    # better with distorted views, but then it is not the plain one
+    "cross-entropy": {"lr": 0.005, "batch_size": 32, "kappa": (1,)},
     "mixup": {"lr": 0.05, "lr_schedule": "cosine", "mixup_alpha": 1.0, "weak_view": "distort"},
     "co-teaching": {**_ADAM, "lr": 0.0015, "batch_size": 32},
-    "co-teaching-plus": {**_ADAM, "lr": 0.002, "lr_schedule": "steps", "plus_epoch": 16, "batch_size": 128},
-    "jocor": {**_ADAM, "lr": 0.002, "agreement": 0.65, "forget_epochs": 12, "averaging": 0.98},
+    "co-teaching-plus": {
+        **_ADAM,
+        "lr": 0.002,
+        "lr_schedule": "steps",
+        "plus_epoch": 16,
+        "batch_size": 128,
+        **_INFO_NCE,
+    },
+    "jocor": {**_ADAM, "lr": 0.002, "agreement": 0.65, "forget_epochs": 12, "averaging": 0.98, "kappa": (1,)},
     "dividemix": {  # here it learns from two further views, not from those that it guesses from
         "split": "mixture1d",
         "contrast": "none",
@@ -79,6 +89,7 @@ BY_METHOD: dict[str, Settings] = {
         "lr": 0.1,
         "batch_size": 32,
         "beta": 0.5,
+        **_INFO_NCE,
     },
     "elr": {"lr": 0.02, "lr_schedule": "cosine", "weak_view": "distort", "elr_weight": 2.0},
     "elr-plus": {"lr": 0.05, "mixup_alpha": 0.3, "weak_view": "distort", "elr_weight": 2.0},
@@ -310,7 +321,7 @@ _FLAT_ROWS: dict[str, Settings] = {  # parts of FlatPLR, the paper's own form, w
 }
 # The paper's parts are compared without the votes of neighbours, which are ours.
 _DIGIT_ROWS: dict[str, Settings] = {
-    name: {"flat": True, **changes, "neighbour_votes": 0.0}
+    name: {"flat": True, "kappa": (3, 2, 1), **changes, "neighbour_votes": 0.0}
     for name, changes in {**_CONTRAST_ROWS, **_FLAT_ROWS}.items()
 }
 _PLUGGED_ROWS: dict[str, Settings] = {"": {}, "-simclr": {"contrast": "simclr"}, "-plr": {"contrast": "plr"}}
@@ -424,14 +435,17 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 # benefit of the doubt, and a small noisy side takes no more than its share of a step.
 OWN = DIGITS
 OWN_BY_METHOD: dict[str, Settings] = {
-    # all others as on the digits, but for what goes by the images and their noise
+    # all others as on the digits, but for what goes by the images and their noise; how the rate falls was among two
+    # methods' trials on images, and stayed as it was
     **{
-        method: {name: settings[name] for name in settings if name not in ("batch_size", "weak_view")}
+        method: {
+            name: value
+            for name, value in settings.items()
+            if name not in ("batch_size", "weak_view")
+            and (name, method) not in (("lr_schedule", "mixup"), ("lr_schedule", "co-teaching-plus"))
+        }
         for method, settings in BY_METHOD.items()
     },
-    # how the rate falls was among these two's trials on images, and stayed as it was
-    "mixup": {"lr": 0.05, "mixup_alpha": 1.0},
-    "co-teaching-plus": {**_ADAM, "lr": 0.002, "plus_epoch": 16},
     "plremix": {
         "flat": True,
         "averaging": 0.998,
