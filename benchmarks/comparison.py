@@ -38,8 +38,8 @@ ABLATION = {  # row: recipe suffix
     "kappa 1": "-kappa-1",
     "only y": "-only-y",
 }
-# Methods with a contrast of none, SimCLR and PLR. PLR's settings are the recipe's; SimCLR's, where they are others by as
-# many trials (`tuning_plugged.py`).
+# Methods with a contrast of none, SimCLR and PLR. PLR's settings are the recipe's; SimCLR's, where they are others,
+# are by as many trials (`tuning_plugged.py`).
 PLUGGED = ("cross-entropy", "co-teaching-plus", "jocor", "dividemix")
 FOUND_SIMCLR = {
     "cross-entropy": ("--temperature", "0.5"),

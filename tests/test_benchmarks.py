@@ -158,7 +158,7 @@ def test_plugged_contrasts_have_as_many_trials_and_the_best_two_are_looked_at_ag
     shown = tuning_plugged.narrow(tmp_path / "digits.npz", "jocor", "plr", 1)
     assert sorted(trial for trial, seed in ran if seed == 103) == sorted(best)
     assert len(ran) == len(set(ran)) == len(shown) == 8 * 2 + 2 * 2
-    assert "--kappa 1" not in " ".join(shown[0].words), "they begin with the falling kappa, whatever the recipe has by now"
+    assert "--kappa 1" not in " ".join(shown[0].words), "they begin with the falling kappa"
 
 
 @pytest.fixture

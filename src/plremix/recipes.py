@@ -53,8 +53,8 @@ DIGITS: Settings = {
 # What each method wants otherwise: by `benchmarks/tuning.py`, 27 trials each, on the same 400 images. DivideMix and
 # UNICON did best with a lambda_U of their own, which the benchmarks give them; here nothing about the noise is told.
 # Contrast plugged in has kappa 1 in all of them: with 3 hardly a pair is left to repel in small batches
-# (`benchmarks/tuning_plugged.py`). In Co-teaching's family it starts plain for longer: predictions of small losses alone
-# are worth little before (docs/figures.md, "Parts swapped").
+# (`benchmarks/tuning_plugged.py`). In Co-teaching's family it starts plain for longer: predictions of small losses
+# alone are worth little before (docs/figures.md, "Parts swapped").
 _ADAM: Settings = {"lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
 _INFO_NCE: Settings = {"flat": False, "temperature": 0.5, "kappa": (1,)}
 _UNICON: Settings = {
