@@ -2,10 +2,10 @@
 
     python benchmarks/tuning_plugged.py
 
-Data and rules as in `tuning.py`: 1,000 of the training images, judged by the other 400, 80 % symmetric noise. Six
+Data and rules as in `tuning.py`: 1,000 of the training images, judged by the other 400, 80 % symmetric noise. Eight
 trials a method and kind of contrast: the form of the loss, its temperature, and PLR's kappa. All on seeds 100 and 101,
-the best two of each kind on 102 and 103, too; the best mean of the four seeds is taken over: PLR's by the recipe,
-SimCLR's where it is another by the commands of `comparison.py`.
+the best two of each kind on 102 and 103, too; the best mean of the four seeds is taken over. PLR's settings are the
+recipes' then; SimCLR's, where they are others, stand in `comparison.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRIALS = {
         *("--flat --temperature 0.5 --kappa 1", "--no-flat --temperature 0.5 --kappa 1"),
     ),
 }
-START: Settings = {"flat": True, "temperature": 0.2, "kappa": (3, 2, 1)}  # where the recipes now have what was found
+START: Settings = {"flat": True, "temperature": 0.2, "kappa": (3, 2, 1)}  # what the recipes had then
 SEEDS, MORE_SEEDS = (100, 101), (102, 103)
 
 

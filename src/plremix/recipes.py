@@ -52,8 +52,8 @@ DIGITS: Settings = {
 
 # What each method wants otherwise: by `benchmarks/tuning.py`, 27 trials each, on the same 400 images. DivideMix and
 # UNICON did best with a lambda_U of their own, which the benchmarks give them; here nothing about the noise is told.
-# Contrast plugged in has kappa 1 in all of them: with 3 hardly a pair is left to repel in small batches
-# (`benchmarks/tuning_plugged.py`). In Co-teaching's family it starts plain for longer: predictions of small losses
+# How PLR is plugged into four of them is by `benchmarks/tuning_plugged.py`: kappa 3 left few pairs to repel in small
+# batches, and did harm in DivideMix. In Co-teaching's family it starts plain for longer: predictions of small losses
 # alone are worth little before (docs/figures.md, "Parts swapped").
 _ADAM: Settings = {"lr_epochs": (16,), "forget_epochs": 8, "warmup_epochs": 20}
 _INFO_NCE: Settings = {"flat": False, "temperature": 0.5, "kappa": (1,)}
@@ -434,15 +434,13 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _cells()}
 # sets with many wrong labels and must not crowd out the classes, and strong views are for it alone. A label has the
 # benefit of the doubt, and a small noisy side takes no more than its share of a step.
 OWN = DIGITS
+_BY_IMAGES = ("batch_size", "weak_view")
+_TRIED_ON_IMAGES = {"mixup": ("lr_schedule",), "co-teaching-plus": ("lr_schedule",)}  # and stayed as it was
 OWN_BY_METHOD: dict[str, Settings] = {
-    # all others as on the digits, but for what goes by the images and their noise; how the rate falls was among two
-    # methods' trials on images, and stayed as it was
+    # all others as on the digits, but for what goes by the images, or was tried on some
     **{
         method: {
-            name: value
-            for name, value in settings.items()
-            if name not in ("batch_size", "weak_view")
-            and (name, method) not in (("lr_schedule", "mixup"), ("lr_schedule", "co-teaching-plus"))
+            name: settings[name] for name in settings if name not in (*_BY_IMAGES, *_TRIED_ON_IMAGES.get(method, ()))
         }
         for method, settings in BY_METHOD.items()
     },
